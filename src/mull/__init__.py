@@ -9,13 +9,15 @@ from mull._version import __version__
 
 _PUBLIC = {
     "mull.agent.engine": "Engine",
-    "mull.agent.functions": "FunctionTool",
+    "mull.agent.functions": "Tool tool AnyTool",
+    "mull.agent.approving": "ApproveFunction",
     "mull.agent.asking": "ask ask_async stream stream_async",
     "mull.agent.given": "Said",
     "mull.agent.complete": (
         "History complete complete_async complete_stream complete_stream_async"
     ),
     "mull.agent.library": "Conversation",
+    "mull.agent.media": "file",
     "mull.agent.mcp.servers": "McpServers ServerStatus",
     "mull.agent.options": (
         "CompleteOptions ConversationOptions ReachOptions RequestParameters TurnParameters"
@@ -58,7 +60,9 @@ _PUBLIC = {
         "Message user assistant Origin Role Status Dialect message_to_json message_from_json"
     ),
     "mull.neutral.parameters": "Parameters",
-    "mull.neutral.request": "Note Request RequestOptions Tool HostedTool NamedTool WireRequest",
+    "mull.neutral.request": (
+        "Note Request RequestOptions ToolDefinition HostedTool NamedTool WireRequest"
+    ),
     "mull.neutral.target": "Target ModelFacts Limit ReasoningOption Interleaved Compat",
     "mull.neutral.thinking": "Level ThinkingPlan",
     "mull.neutral.usage": "Usage",

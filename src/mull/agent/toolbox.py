@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mull.agent.instructions import BASE, Instruction, load_instructions, system_prompt
 from mull.agent.mcp.find import OnDemand
@@ -284,26 +284,11 @@ class _Served:
     async def _done(self, prepared: PreparedCall, context: ToolContext) -> Outcome:
         if self._home is None:
             return await prepared.work(context)
-        over = _Over(asyncio.get_running_loop(), context)
 
         async def there() -> Outcome:
-            return await prepared.work(over)
+            return await prepared.work(context)
 
         return await _at(self._home, there)
-
-
-class _Over(NamedTuple):
-    """Passes events to another loop."""
-
-    loop: asyncio.AbstractEventLoop
-    context: ToolContext
-
-    @property
-    def tokens(self) -> int | None:
-        return self.context.tokens
-
-    def emit(self, text: str) -> None:
-        self.loop.call_soon_threadsafe(self.context.emit, text)
 
 
 async def _at(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:

@@ -19,6 +19,7 @@ __all__ = [
     "RequestOptions",
     "Tool",
     "ToolChoice",
+    "ToolDefinition",
     "WireRequest",
 ]
 
@@ -45,6 +46,10 @@ class Tool(Value, frozen=True):
     parameters: dict[str, Any] = {}
     free_text: bool = False
     wire: Wire | None = None
+
+
+ToolDefinition: TypeAlias = Tool
+"""The public name of a tool's definition: `mull.Tool` also has the function that runs it."""
 
 
 class HostedTool(Value, frozen=True):

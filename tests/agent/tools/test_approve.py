@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mull.agent.functions import FunctionTool
+from mull.agent.functions import Tool
 from mull.agent.tools.approve import ApprovalAnswer, ApprovalRequest, Gate, unknown_rules
 from mull.agent.tools.table import builtin_tools
 from mull.agent.tools.tool import Preview
@@ -154,7 +154,7 @@ def test_other_tools_are_asked_about_as_a_whole():
     def deploy(where: str) -> str:
         return where
 
-    tools = {"deploy": FunctionTool(deploy, changes=True)}
+    tools = {"deploy": Tool(handler=deploy, changes=True)}
     person = Person(ApprovalAnswer("session"))
     gate = Gate(approver=person)
     assert admit(gate, tools, call("deploy", where="a")) == [None]
