@@ -15,27 +15,22 @@ from mull.neutral.errors import LocalError
 if TYPE_CHECKING:
     from mull.agent.calls import Approve
 
-__all__ = ["ApproveFunction", "approval", "check_approve"]
+__all__ = ["ApproveFunction", "approval"]
 
 ApproveFunction: TypeAlias = Callable[[ApprovalRequest], bool | str | Awaitable[bool | str]]
 """Decides on a call: True allows it, False refuses it, and a text refuses it with this reason."""
 
 
-def approval(approve: ApproveFunction) -> Approve:
-    """What asks the function before calls that change something, one at a time. It belongs to one
-    turn.
-    """
-    return Gate("ask", approver=_FunctionApprover(approve)).admit
-
-
-def check_approve(approve: object) -> None:
-    """Reject what cannot approve.
+def approval(approve: ApproveFunction) -> Callable[[], Approve]:
+    """What asks the function before calls that change something, one at a time; anew for each turn,
+    because turns may run on different event loops.
 
     Raises:
         LocalError: it is not a function.
     """
-    if approve is not None and not callable(approve):
+    if not callable(approve):
         raise LocalError(f"approve must be a function, not {type(approve).__name__}")
+    return lambda: Gate("ask", approver=_FunctionApprover(approve)).admit
 
 
 class _FunctionApprover:

@@ -17,23 +17,23 @@ __all__ = ["ask", "ask_async", "stream", "stream_async"]
 
 def ask(prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]) -> Result:
     """Ask once and wait for the answer. Takes what `Conversation` takes."""
-    return Conversation(model, **more).ask(prompt)
+    return Conversation(model, **more).single().ask(prompt)
 
 
 async def ask_async(
     prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]
 ) -> Result:
     """`ask` on the caller's event loop."""
-    return await Conversation(model, **more).ask_async(prompt)
+    return await Conversation(model, **more).single().ask_async(prompt)
 
 
 def stream(prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]) -> Stream:
     """Ask once and get the answer's events as they arrive. Takes what `Conversation` takes."""
-    return Conversation(model, **more).stream(prompt)
+    return Conversation(model, **more).single().stream(prompt)
 
 
 def stream_async(
     prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]
 ) -> AsyncStream:
     """`stream` on the caller's event loop."""
-    return Conversation(model, **more).stream_async(prompt)
+    return Conversation(model, **more).single().stream_async(prompt)

@@ -26,7 +26,6 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
-    is_typeddict,
 )
 
 import msgspec
@@ -75,13 +74,14 @@ class Arguments:
         self._signature = signature.replace(parameters=parameters)
         self._adapters: dict[str, Any] = {}
         self._defaults: dict[str, Callable[[], Any]] = {}
+        self._texts = dict(texts)
         fields = [
             self._field(one, hints.get(one.name, Any))
             for one in parameters
             if one.name not in self._context
         ]
         self._struct = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
-        self.schema = self._described(texts)
+        self.schema = self._described()
 
     def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The values as the annotated types.
@@ -121,6 +121,9 @@ class Arguments:
                 default = parameter.empty
             else:
                 self._defaults[name] = lambda: field.get_default(call_default_factory=True)
+        for one in kind.__metadata__ if get_origin(kind) is Annotated else ():
+            if isinstance(text := getattr(_metadata(one), "description", None), str):
+                self._texts[name] = text
         if default is None:
             kind = _any_of(kind, None)
         if _involves_pydantic(kind, set()):
@@ -152,13 +155,13 @@ class Arguments:
         except ValidationError as error:
             raise wrong("; ".join(_mistakes(name, error.errors())), self.schema) from None
 
-    def _described(self, texts: Mapping[str, str]) -> dict[str, Any]:
+    def _described(self) -> dict[str, Any]:
         try:
-            schema = schema_of(self._struct, texts, schema_hook=_json_schema)
+            schema = schema_of(self._struct, self._texts, schema_hook=_json_schema)
         except TypeError as error:
             raise self._refused(str(error).rpartition("\n")[2]) from None
         if self._adapters:
-            self._describe_pydantic(schema, texts)
+            self._describe_pydantic(schema)
         for parameter in self._signature.parameters.values():
             default = parameter.default
             if _is_field(default):
@@ -170,7 +173,7 @@ class Arguments:
                     schema["properties"][parameter.name]["default"] = msgspec.json.decode(written)
         return schema
 
-    def _describe_pydantic(self, schema: dict[str, Any], texts: Mapping[str, str]) -> None:
+    def _describe_pydantic(self, schema: dict[str, Any]) -> None:
         from pydantic import TypeAdapter  # type: ignore[import-not-found,unused-ignore]
         from pydantic.errors import (  # type: ignore[import-not-found,unused-ignore]
             PydanticUserError,
@@ -182,7 +185,7 @@ class Arguments:
         except PydanticUserError as error:
             raise self._refused(str(error).partition("\n")[0]) from None
         for (name, _), own in found.items():
-            described = {"description": texts[name]} if name in texts else {}
+            described = {"description": self._texts[name]} if name in self._texts else {}
             schema["properties"][name] = {**described, **own}
         parts = schema.get("$defs", {})
         for name, part in shared.get("$defs", {}).items():
@@ -306,8 +309,8 @@ def _constrains(one: Any) -> bool:
 
 def _members(kind: Any) -> Iterator[Any]:
     """The types of the fields of a dataclass, TypedDict or named tuple."""
-    fielded = dataclasses.is_dataclass(kind) or is_typeddict(kind) or hasattr(kind, "_fields")
-    if isinstance(kind, type) and fielded:
+    fielded = dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")
+    if isinstance(kind, type) and (fielded or hasattr(kind, "__total__")):
         with contextlib.suppress(NameError, TypeError):
             yield from get_type_hints(kind, include_extras=True).values()
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from mull.agent.instructions import BASE, Instruction, load_instructions, system_prompt
+from mull.agent.mcp.elsewhere import at, at_now, from_here
 from mull.agent.mcp.find import OnDemand
 from mull.agent.mcp.servers import McpServers, may_mean
 from mull.agent.mcp.settled import referred
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from mull.settings.layers import Snapshot
 
 __all__ = ["Toolbox"]
-
-_T = TypeVar("_T")
 
 
 class Toolbox:
@@ -125,7 +124,7 @@ class Toolbox:
         """Start the servers that other tools come from."""
         if self.mcp is not None and self._home is not None:
             servers = self.mcp
-            await _at(self._home, lambda: servers.start(wanted))
+            await at(self._home, lambda: servers.start(wanted))
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:
@@ -150,7 +149,7 @@ class Toolbox:
         await asyncio.to_thread(self.workspace.jobs.end)
         servers, home = self._let_go()
         if servers is not None and home is not None:
-            await _at(home, servers.close)
+            await at(home, servers.close)
 
     def close_now(self) -> None:
         """`close` for blocking code. On the servers' own event loop, which cannot wait for itself,
@@ -158,14 +157,8 @@ class Toolbox:
         """
         self.workspace.jobs.end()
         servers, home = self._let_go()
-        if servers is None or home is None:
-            return
-        if home is _running_loop():
-            self._closing = home.create_task(servers.close())
-        elif home.is_running():
-            asyncio.run_coroutine_threadsafe(servers.close(), home).result()
-        else:
-            home.run_until_complete(servers.close())
+        if servers is not None and home is not None:
+            self._closing = at_now(home, servers.close)
 
     def _let_go(self) -> tuple[McpServers | None, asyncio.AbstractEventLoop | None]:
         """The servers to end and their event loop, if there are any; they offer nothing more."""
@@ -201,13 +194,14 @@ class Toolbox:
         return {**self._own, **self._served()}
 
     def _served(self) -> Mapping[str, RunnableTool]:
-        """The servers' tools; a turn on another event loop reaches them over there."""
-        served: Mapping[str, RunnableTool] = {}
-        if self.mcp and self.is_started:
-            served = {**self.mcp.tools, **self.mcp.resource_tools}
-        here, home = _running_loop(), self._home
-        there = None if here is None or here is home else home
-        return {name: _Served(tool, there, self.workspace) for name, tool in served.items()}
+        """The servers' tools."""
+        if not (self.mcp and self.is_started):
+            return {}
+        served = {**self.mcp.tools, **self.mcp.resource_tools}
+        return {
+            name: _Served(tool, self.workspace)
+            for name, tool in from_here(served, self._home).items()
+        }
 
     def offered(self, taught: Collection[str] | None = None) -> Mapping[str, RunnableTool]:
         """The tools offered to the model now; in read-only mode, only those that change nothing.
@@ -256,53 +250,25 @@ def _trouble(status: ServerStatus) -> list[str]:
 
 
 class _Served:
-    """A tool of a server: its long results are put aside like a command's. The server may run on
-    another event loop, in another thread.
-    """
+    """A tool of a server whose long results are put aside like a command's."""
 
-    def __init__(
-        self, tool: RunnableTool, home: asyncio.AbstractEventLoop | None, workspace: Workspace
-    ) -> None:
+    def __init__(self, tool: RunnableTool, workspace: Workspace) -> None:
         self._tool = tool
-        self._home = home
         self._workspace = workspace
         self.definition = tool.definition
         self.changes = tool.changes
         self.source = tool.source
 
     def prepare(self, call: ToolCallBlock) -> PreparedCall:
-        """The same call, run over there; its progress is passed back."""
+        """The same call."""
         prepared = self._tool.prepare(call)
 
         async def work(context: ToolContext) -> Outcome:
-            outcome = await self._done(prepared, context)
+            outcome = await prepared.work(context)
             most = room(context.tokens, MOST)
             return outcome._replace(text=fitted(outcome.text, most, self._workspace.put_aside))
 
         return replace(prepared, work=work)
-
-    async def _done(self, prepared: PreparedCall, context: ToolContext) -> Outcome:
-        if self._home is None:
-            return await prepared.work(context)
-
-        async def there() -> Outcome:
-            return await prepared.work(context)
-
-        return await _at(self._home, there)
-
-
-async def _at(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-    """The result of work on that loop."""
-    if loop is asyncio.get_running_loop():
-        return await work()
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), loop))
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 def _key_variables(setup: Setup) -> list[str]:

@@ -20,7 +20,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
 
-__all__ = ["BlockingLoop", "waits_for_another"]
+__all__ = ["BlockingLoop"]
 
 _T = TypeVar("_T")
 _Queue: TypeAlias = SimpleQueue[Any]
@@ -163,11 +163,6 @@ class BlockingLoop:
             return (yield from self._inner._work(begin, may_be_ended=may_be_ended))
         finally:
             del _waiting[self._loop]
-
-
-def waits_for_another(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether the loop can do nothing now."""
-    return loop in _waiting
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

@@ -1,0 +1,131 @@
+"""The MCP servers given to a conversation: started by its first turn, and closed with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from copy import copy
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
+
+from mull.agent.mcp.elsewhere import at, at_now, from_here
+from mull.agent.mcp.find import OnDemand
+from mull.agent.mcp.servers import McpServers
+from mull.agent.tools.tool import RunnableTool
+from mull.neutral.errors import LocalError
+from mull.settings.layers import Snapshot
+from mull.store.mcp import McpConfig, check_name, read_servers
+
+__all__ = ["GivenServers", "McpGiven"]
+
+McpGiven: TypeAlias = McpServers | Mapping[str, McpConfig | Mapping[str, Any]]
+"""Servers by name, each a `McpConfig` or its keys in a mapping; or servers that you start and close
+yourself."""
+
+
+class GivenServers:
+    """Servers of one conversation. Those that are already running belong to whoever started them.
+
+    Those of an `isolated` engine store nothing and use no stored login.
+
+    Raises:
+        LocalError: the configuration of one is invalid; says which.
+    """
+
+    def __init__(self, given: McpGiven, *, isolated: bool = False) -> None:
+        self._servers = given if isinstance(given, McpServers) else None
+        self._configs = {} if isinstance(given, McpServers) else _configs_of(given)
+        self._isolated = isolated
+        self._folder: TemporaryDirectory[str] | None = None
+        self._is_owner = False
+        self._closing: asyncio.Task[None] | None = None
+        self._demand = OnDemand()
+
+    async def start(self) -> bool:
+        """Start them, unless they are running; returns whether that is news. A server whose tools
+        are known from an earlier run starts at its first call.
+
+        Raises:
+            LocalError: one did not start; says why. None is left running.
+        """
+        if self._home is not None:
+            return False
+        if self._servers is None or self._configs:
+            self._servers = self._made()
+        self._is_owner = True
+        try:
+            await self._servers.start()
+            failed = [one for one in self._servers.statuses if one.state == "failed"]
+            if failed:
+                said = (f"the MCP server {one.name} did not start: {one.reason}" for one in failed)
+                raise LocalError("; ".join(said))
+        except BaseException:
+            await self.close()
+            raise
+        return True
+
+    def tools(self, settings: Snapshot) -> Mapping[str, RunnableTool]:
+        """The tools that they offer now. If there are many, the model searches for those it
+        needs.
+        """
+        servers, home = self._servers, self._home
+        if servers is None or home is None:
+            return {}
+        offered = from_here({**servers.tools, **servers.resource_tools}, home)
+        most, tokens = settings["tools.onDemandOver"], settings["tools.onDemandTokens"]
+        assert isinstance(most, int)
+        assert isinstance(tokens, int)
+        return self._demand.narrow(offered, most, tokens)
+
+    def lent(self) -> GivenServers:
+        """The same servers for a fork, which does not close them."""
+        lent = copy(self)
+        lent._is_owner, lent._folder = False, None
+        return lent
+
+    async def close(self) -> None:
+        """End the servers that were started here. `start` starts them again."""
+        if (ending := self._let_go()) is not None:
+            await at(*ending)
+
+    def close_now(self) -> None:
+        """`close` for blocking code."""
+        if (ending := self._let_go()) is not None:
+            self._closing = at_now(*ending)
+
+    @property
+    def _home(self) -> asyncio.AbstractEventLoop | None:
+        """Where they run; None if they do not."""
+        home = self._servers.home if self._servers is not None else None
+        return None if home is None or home.is_closed() else home
+
+    def _let_go(self) -> _Ending | None:
+        servers, home, is_owner = self._servers, self._home, self._is_owner
+        self._is_owner = False
+        return (home, servers.close) if is_owner and servers is not None and home else None
+
+    def _made(self) -> McpServers:
+        if not self._isolated:
+            return McpServers(self._configs, lazy=True)
+        self._folder = TemporaryDirectory(prefix="mull-mcp-")
+        return McpServers(self._configs, logs=Path(self._folder.name), logins=False)
+
+
+_Ending: TypeAlias = tuple[asyncio.AbstractEventLoop, Callable[[], Coroutine[Any, Any, None]]]
+
+
+def _configs_of(given: Mapping[str, McpConfig | Mapping[str, Any]]) -> dict[str, McpConfig]:
+    if not isinstance(given, Mapping):
+        raise LocalError(
+            f"mcp must be a mapping of names to servers, or McpServers, not {type(given).__name__}"
+        )
+    configs: dict[str, McpConfig] = {}
+    for name, one in given.items():
+        if isinstance(one, McpConfig):
+            check_name(name)
+            configs[name] = one
+        else:
+            table = {key: list(v) if isinstance(v, tuple) else v for key, v in dict(one).items()}
+            configs |= read_servers({name: table}, "Conversation")
+    return {name: one for name, one in configs.items() if one.enabled}
