@@ -126,6 +126,12 @@ def _configs_of(given: Mapping[str, McpConfig | Mapping[str, Any]]) -> dict[str,
             check_name(name)
             configs[name] = one
         else:
-            table = {key: list(v) if isinstance(v, tuple) else v for key, v in dict(one).items()}
-            configs |= read_servers({name: table}, "Conversation")
+            configs |= read_servers({name: _table(one)}, "Conversation")
     return {name: one for name, one in configs.items() if one.enabled}
+
+
+def _table(given: object) -> object:
+    """The keys of a server as a file would contain them."""
+    if not isinstance(given, Mapping):
+        return given
+    return {key: list(v) if isinstance(v, tuple) else v for key, v in given.items()}
