@@ -6,7 +6,9 @@ import functools
 import os
 import threading
 import uuid
+from collections import deque
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -324,6 +326,25 @@ def test_a_tool_of_a_schema_and_a_handler():
     assert run(made, city="Oslo", x=1).is_error
 
 
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"a": True},
+        {"a": {"anyOf": [True, {"type": "null"}]}},
+        {"a": {"type": ["string", "null"]}},
+        {"a": {"type": "array", "items": True}},
+        {"a": {"$ref": "#"}},
+        {"a": {"enum": [None, 1.5, "x"]}},
+        {"a": {"const": 3}},
+    ],
+)
+def test_any_valid_schema_can_be_explained_to_a_model(properties):
+    schema = {"properties": properties, "required": ["b"]}
+    failed = run(Tool("odd", "", schema, lambda **given: "never"), a=1)
+    assert failed.is_error
+    assert failed.output.startswith("wrong arguments: ")
+
+
 def test_a_tool_that_cannot_work_is_refused_at_once():
     with pytest.raises(LocalError, match="called with the arguments by name, and has no par"):
         Tool("weather", "", SCHEMA, lambda arguments: "")
@@ -553,3 +574,27 @@ def test_results_are_text_json_or_media(value, output, media):
     assert not result.is_error
     assert result.output == output
     assert [one.media_type for one in result.media] == media
+
+
+@pytest.mark.parametrize(
+    ("value", "output"),
+    [
+        (range(2), "[0,1]"),
+        ({"a": 1}.keys(), '["a"]'),
+        (map(str, [1]), '["1"]'),
+        ({"a": deque([1])}, '{"a":[1]}'),
+        (MappingProxyType({"a": 1}), '{"a":1}'),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_collections_are_lists(value, output):
+    assert run(Tool(handler=lambda: value, name="give")).output == output
+
+
+def test_generators_may_come_from_asynchronous_functions():
+    async def later():
+        return (n for n in range(2))
+
+    screen = Screen()
+    assert run(later, screen).output == "1"
+    assert screen.text == "0\n1\n"

@@ -7,6 +7,7 @@ import pytest
 
 import mull
 from mcp_servers import plain
+from mull.agent.mcp.servers import log_folder
 from mull.testing import Call, Say, StrictServer, Think
 
 KIMI = "moonshotai/kimi-k2-thinking"
@@ -247,6 +248,14 @@ def test_servers_start_with_the_first_question_and_end_with_the_conversation():
     assert results(result) == [("hi", False)]
     offered = server.requests[0].json["tools"]
     assert [one["function"]["name"] for one in offered] == ["mcp__a__echo"]
+
+
+def test_servers_of_an_isolated_engine_leave_nothing_behind():
+    with StrictServer("kimi", script(ECHO)) as server:
+        given = {"base_url": server.url, "key": "k", "engine": mull.Engine(isolated=True)}
+        result = mull.ask("Go.", KIMI, mcp={"a": plain()}, **given)
+    assert results(result) == [("hi", False)]
+    assert not log_folder().exists()
 
 
 def test_servers_can_be_used_on_another_event_loop():

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from mull.agent.function_runs import in_thread
-from mull.agent.tools.approve import ApprovalAnswer, ApprovalRequest, Gate
+from mull.agent.tools.approve import ApprovalAnswer, ApprovalRequest, Approver, Gate
 from mull.agent.tools.tool import ToolFailure, explain
 from mull.logs import log_warning
 from mull.neutral.errors import LocalError
@@ -15,10 +15,23 @@ from mull.neutral.errors import LocalError
 if TYPE_CHECKING:
     from mull.agent.calls import Approve
 
-__all__ = ["ApproveFunction", "approval"]
+__all__ = ["ApproveFunction", "approval", "approver_of"]
 
 ApproveFunction: TypeAlias = Callable[[ApprovalRequest], bool | str | Awaitable[bool | str]]
 """Decides on a call: True allows it, False refuses it, and a text refuses it with this reason."""
+
+
+def approver_of(given: Approver | ApproveFunction | None) -> Approver | None:
+    """A function as an approver.
+
+    Raises:
+        LocalError: it is neither.
+    """
+    if given is None or hasattr(given, "ask"):
+        return given
+    if not callable(given):
+        raise LocalError(f"approve must be a function, not {type(given).__name__}")
+    return _FunctionApprover(given)
 
 
 def approval(approve: ApproveFunction) -> Callable[[], Approve]:
@@ -28,9 +41,8 @@ def approval(approve: ApproveFunction) -> Callable[[], Approve]:
     Raises:
         LocalError: it is not a function.
     """
-    if not callable(approve):
-        raise LocalError(f"approve must be a function, not {type(approve).__name__}")
-    return lambda: Gate("ask", approver=_FunctionApprover(approve)).admit
+    approver = approver_of(approve)
+    return lambda: Gate("ask", approver=approver).admit
 
 
 class _FunctionApprover:

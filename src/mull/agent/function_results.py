@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
+from collections import deque
+from collections.abc import ItemsView, KeysView, ValuesView
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -14,6 +17,8 @@ from mull.agent.tools.tool import Outcome
 from mull.neutral.blocks import MediaBlock, TextBlock
 
 __all__ = ["outcome_of", "text_of_value"]
+
+_LISTS = (range, deque, KeysView, ValuesView, ItemsView, map, filter, zip)
 
 
 def outcome_of(value: Any) -> Outcome:
@@ -58,6 +63,10 @@ def _plain(value: Any) -> Any:
     """A value that msgspec does not know: pydantic's models, numpy's numbers and arrays as JSON,
     anything else as text.
     """
+    if isinstance(value, _LISTS):
+        return list(value)
+    if isinstance(value, MappingProxyType):
+        return dict(value)
     for name, given in (("model_dump", {"mode": "json"}), ("tolist", {})):
         if callable(convert := getattr(value, name, None)) and not isinstance(value, type):
             return convert(**given)

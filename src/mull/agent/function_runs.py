@@ -56,7 +56,11 @@ async def _called(function: Callable[[], Any], context: ToolContext) -> Any:
         value = await in_thread(lambda: _iterated(function(), context))
     if inspect.isawaitable(value):
         value = await value
-    return await _iterated_async(value, context) if inspect.isasyncgen(value) else value
+    if inspect.isasyncgen(value):
+        return await _iterated_async(value, context)
+    return (
+        await in_thread(lambda: _iterated(value, context)) if inspect.isgenerator(value) else value
+    )
 
 
 def _iterated(value: Any, context: ToolContext) -> Any:

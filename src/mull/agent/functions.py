@@ -284,7 +284,7 @@ def _name_of(handler: Callable[..., Any] | None) -> str:
     if handler is None:
         raise LocalError("a tool without a handler needs a name: mull.Tool(name, …)")
     name = str(getattr(_plain(handler), "__name__", ""))
-    return "" if name == "__call__" else name
+    return type(handler).__name__ if name == "__call__" else name
 
 
 def _checked(timeout: Any) -> float | None:

@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mull.agent.approving import ApproveFunction, approver_of
 from mull.agent.instructions import BASE, Instruction, load_instructions, system_prompt
 from mull.agent.mcp.elsewhere import at, at_now, from_here
 from mull.agent.mcp.find import OnDemand
@@ -57,7 +58,7 @@ class Toolbox:
         *,
         wanted: str = "all",
         mode: Mode = "ask",
-        approver: Approver | None = None,
+        approver: Approver | ApproveFunction | None = None,
         trusted: bool = False,
         on_change: Callable[[ServerStatus], None] | None = None,
         warn: Callable[[str], None] = log_warning,
@@ -76,7 +77,11 @@ class Toolbox:
         policy = load_policy(config_dir(), root)
         self.warnings = self._policy_warnings = policy.warnings
         self.gate = Gate(
-            mode, policy.rules, approver, lambda rule: allow_always(config_dir(), root, rule), warn
+            mode,
+            policy.rules,
+            approver_of(approver),
+            lambda rule: allow_always(config_dir(), root, rule),
+            warn,
         )
         self._own = builtin_tools(
             self.workspace,

@@ -51,6 +51,7 @@ def test_reading_is_not_asked_about_and_changing_is(tools):
             "built in",
             Preview("run: make test", "make test", "command"),
             ("run(make test)", "run(make test *)"),
+            arguments={"command": "make test"},
         )
     ]
     assert admit(gate, tools, make) == [None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from copy import copy
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -86,13 +86,16 @@ class GivenServers:
 
     async def close(self) -> None:
         """End the servers that were started here. `start` starts them again."""
-        if (ending := self._let_go()) is not None:
-            await at(*ending)
+        if (home := self._let_go()) is not None:
+            await at(home, self._end)
+        self._clean_up()
 
     def close_now(self) -> None:
         """`close` for blocking code."""
-        if (ending := self._let_go()) is not None:
-            self._closing = at_now(*ending)
+        if (home := self._let_go()) is not None:
+            self._closing = at_now(home, self._end)
+        if self._closing is None:
+            self._clean_up()
 
     @property
     def _home(self) -> asyncio.AbstractEventLoop | None:
@@ -100,19 +103,28 @@ class GivenServers:
         home = self._servers.home if self._servers is not None else None
         return None if home is None or home.is_closed() else home
 
-    def _let_go(self) -> _Ending | None:
-        servers, home, is_owner = self._servers, self._home, self._is_owner
+    def _let_go(self) -> asyncio.AbstractEventLoop | None:
+        """Where servers that were started here run; they are not closed twice."""
+        home = self._home if self._is_owner else None
         self._is_owner = False
-        return (home, servers.close) if is_owner and servers is not None and home else None
+        return home
+
+    async def _end(self) -> None:
+        assert self._servers is not None
+        await self._servers.close()
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            folder.cleanup()
 
     def _made(self) -> McpServers:
         if not self._isolated:
             return McpServers(self._configs, lazy=True)
-        self._folder = TemporaryDirectory(prefix="mull-mcp-")
+        self._clean_up()
+        self._folder = TemporaryDirectory(prefix="mull-mcp-", ignore_cleanup_errors=True)
         return McpServers(self._configs, logs=Path(self._folder.name), logins=False)
-
-
-_Ending: TypeAlias = tuple[asyncio.AbstractEventLoop, Callable[[], Coroutine[Any, Any, None]]]
 
 
 def _configs_of(given: Mapping[str, McpConfig | Mapping[str, Any]]) -> dict[str, McpConfig]:

@@ -331,7 +331,9 @@ def _shape(schema: Mapping[str, Any], parts: Mapping[str, Any] | None = None) ->
     return "{" + ", ".join(fields) + "}"
 
 
-def _kind(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
+def _kind(schema: Any, parts: Mapping[str, Any]) -> str:
+    if not isinstance(schema, Mapping):  # true and false are schemas too
+        return "any"
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         part = parts.get(name, {})
