@@ -18,6 +18,7 @@ _PUBLIC = {
     ),
     "mull.agent.library": "Conversation",
     "mull.agent.media": "file",
+    "mull.agent.mcp.given": "McpGiven",
     "mull.agent.mcp.servers": "McpServers ServerStatus",
     "mull.agent.options": (
         "CompleteOptions ConversationOptions ReachOptions RequestParameters TurnParameters"

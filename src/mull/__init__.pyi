@@ -16,6 +16,7 @@ from mull.agent.functions import tool as tool
 from mull.agent.given import Said as Said
 from mull.agent.instructions import Instruction as Instruction
 from mull.agent.library import Conversation as Conversation
+from mull.agent.mcp.given import McpGiven as McpGiven
 from mull.agent.mcp.servers import McpServers as McpServers
 from mull.agent.mcp.servers import ServerStatus as ServerStatus
 from mull.agent.media import file as file
