@@ -24,6 +24,7 @@ from mull.agent.tools.tool import (
     ToolContext,
     ToolFailure,
     explain,
+    unfinished,
 )
 from mull.agent.tools.trained import own_call
 from mull.dialects.traits import TRAITS
@@ -104,7 +105,7 @@ class Calls:
     def _stopped(self, call: ToolCallBlock) -> ToolResultBlock:
         """The result of an interrupted call: its output is not lost."""
         context = self._contexts.get(call.id)
-        return _failure(call, context.unfinished(STOPPED) if context else STOPPED)
+        return _failure(call, unfinished(context, STOPPED) if context else STOPPED)
 
     def in_order(self, event: Event) -> Iterator[Event]:
         """What may be shown after this event: a result waits for those before it."""

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
 from mull.agent.function_results import outcome_of, text_of_value
-from mull.agent.tools.tool import Outcome, ToolContext, ToolFailure, explain
+from mull.agent.tools.tool import Outcome, ToolContext, ToolFailure, explain, unfinished
 from mull.neutral.blocks import MediaBlock
 
 __all__ = ["in_thread", "run_function"]
@@ -43,7 +43,7 @@ async def run_function(
         return outcome_of(await _within(_called(function, context), seconds))
     except _LateError:
         said = f"cancelled: it exceeded its time limit of {seconds:g} s, and may have done part of"
-        raise ToolFailure(context.unfinished(f"{said} its work.")) from None
+        raise ToolFailure(unfinished(context, f"{said} its work.")) from None
 
 
 async def _called(function: Callable[[], Any], context: ToolContext) -> Any:

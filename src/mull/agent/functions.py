@@ -165,14 +165,14 @@ def tool(
     timeout: float | None = None,
 ) -> Callable[[_F], _F]: ...
 def tool(
-    function: Any = None,
+    function: Callable[..., Any] | None = None,
     /,
     *,
     name: str | None = None,
     description: str | None = None,
     changes: bool | None = None,
     timeout: float | None = None,
-) -> Any:
+) -> Callable[..., Any]:
     """Say how a function is offered as a tool: `@mull.tool(changes=True, timeout=30)`.
 
     The function stays as it is, and can be a method. `name` and `description` replace its own,

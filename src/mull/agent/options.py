@@ -19,7 +19,7 @@ from mull.agent.given import sayable
 from mull.agent.reach import Key
 from mull.neutral.errors import LocalError
 from mull.neutral.messages import Dialect, Message
-from mull.neutral.request import NamedTool, RequestOptions, Tool, ToolChoice
+from mull.neutral.request import NamedTool, RequestOptions, ToolChoice, ToolDefinition
 
 if TYPE_CHECKING:
     from mull.agent.approving import ApproveFunction
@@ -103,7 +103,7 @@ class CompleteOptions(RequestParameters, ReachOptions, total=False):
     """
 
     system: str | None
-    tools: Iterable[AnyTool | Tool | Mapping[str, Any]]
+    tools: Iterable[AnyTool | ToolDefinition | Mapping[str, Any]]
     settings: Mapping[str, object] | None
 
 

@@ -28,7 +28,7 @@ from mull.agent.tools.output import fitted
 from mull.neutral.assemble import read_object
 from mull.neutral.blocks import MediaBlock, ToolCallBlock, ToolResultBlock, Value
 from mull.neutral.messages import Message
-from mull.neutral.request import Tool
+from mull.neutral.request import ToolDefinition
 from mull.policy.approval import Asked, Subject
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ __all__ = [
     "json_subject",
     "read_arguments",
     "schema_of",
+    "unfinished",
     "wrong",
 ]
 
@@ -126,10 +127,11 @@ class ToolContext(Generic[D]):
             self._printed = (self._printed + text)[-_MOST_PRINTED:]
             self._on_emit(text)
 
-    def unfinished(self, why: str) -> str:
-        """What the model is told of a call that was stopped: its output is not lost."""
-        printed = self._printed.rstrip()
-        return f"{why} {PRINTED}\n{printed}" if printed else why
+
+def unfinished(context: ToolContext, why: str) -> str:
+    """What the model is told of a call that was stopped: its output is not lost."""
+    printed = context._printed.rstrip()
+    return f"{why} {PRINTED}\n{printed}" if printed else why
 
 
 Work: TypeAlias = Callable[[ToolContext], Awaitable[Outcome]]
@@ -182,7 +184,7 @@ class RunnableTool(Protocol):
     """A tool that the model may call."""
 
     @property
-    def definition(self) -> Tool:
+    def definition(self) -> ToolDefinition:
         """Name, description and JSON schema, as the model gets them."""
 
     @property
