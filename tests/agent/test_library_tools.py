@@ -289,6 +289,29 @@ def test_running_servers_are_left_to_whoever_started_them():
         assert asyncio.run(main(server.url)) == ([("hi", False)], ["ready"])
 
 
+def test_servers_on_an_event_loop_that_is_blocked_are_told_of(monkeypatch):
+    monkeypatch.setattr("mull.agent.mcp.elsewhere._PATIENCE", 0.01)
+
+    async def main():
+        async with mull.McpServers({"a": plain()}) as servers:
+            talk = mull.Conversation(KIMI, base_url=server.url, key="k", mcp=servers)
+            with pytest.raises(mull.LocalError, match="is blocked: use the asynchronous func"):
+                talk.ask("Go.")  # which blocks the loop that the servers run on
+
+    with StrictServer("kimi", script(ECHO)) as server:
+        asyncio.run(main())
+    assert server.requests == []
+
+
+def test_a_tool_without_a_handler_is_for_complete():
+    only = mull.Tool("look", "Look.", {"type": "object", "properties": {}})
+    with StrictServer("kimi", script(Call("look", {}))) as server:
+        result = mull.complete("Go.", KIMI, base_url=server.url, key="k", tools=[only])
+    assert [call.name for call in result.tool_calls] == ["look"]
+    with pytest.raises(mull.LocalError, match="the tool look has no handler"):
+        mull.Conversation(KIMI, key="k", tools=[only])
+
+
 def test_a_single_question_ends_its_servers():
     ends = []
 

@@ -476,11 +476,6 @@ class Conversation:
             if self._is_single:
                 await self.aclose()
 
-    def single(self) -> Self:
-        """The same conversation, closed at the end of its turn."""
-        self._is_single = True
-        return self
-
     def _check_idle(self) -> None:
         if self._running is not None:
             raise LocalError(

@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 from mull.agent.tools.tool import Outcome, PreparedCall, RunnableTool, ToolContext
 from mull.neutral.blocks import ToolCallBlock
-from mull.neutral.errors import RemoteError
+from mull.neutral.errors import LocalError
 
 __all__ = ["at", "at_now", "from_here"]
 
 _T = TypeVar("_T")
-_PATIENCE = 10.0
+_PATIENCE = 30.0
 """Seconds in which another loop should respond."""
 
 
@@ -26,17 +26,17 @@ async def at(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, 
     """The result of work on that loop.
 
     Raises:
-        RemoteError: that loop is closed, or does nothing.
+        LocalError: that loop is closed, or does nothing.
     """
     if loop is asyncio.get_running_loop():
         return await work()
     if loop.is_closed():
-        raise RemoteError("the event loop that started the MCP servers has ended, and they with it")
+        raise LocalError("the event loop that started the MCP servers has ended, and they with it")
     try:
         async with asyncio.timeout(_PATIENCE):
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop))
     except TimeoutError:
-        raise RemoteError(
+        raise LocalError(
             "the event loop that started the MCP servers is blocked: use the asynchronous "
             "functions on it, such as ask_async"
         ) from None

@@ -47,9 +47,11 @@ class GivenServers:
         are known from an earlier run starts at its first call.
 
         Raises:
-            LocalError: one did not start; says why. None is left running.
+            LocalError: one did not start; says why. None is left running. Or they run on another
+                event loop, which is blocked.
         """
         if self._home is not None:
+            await at(self._home, _respond)
             return False
         if self._servers is None or self._configs:
             self._servers = self._made()
@@ -125,6 +127,10 @@ class GivenServers:
         self._clean_up()
         self._folder = TemporaryDirectory(prefix="mull-mcp-", ignore_cleanup_errors=True)
         return McpServers(self._configs, logs=Path(self._folder.name), logins=False)
+
+
+async def _respond() -> None:
+    """Show that a loop runs."""
 
 
 def _configs_of(given: Mapping[str, McpConfig | Mapping[str, Any]]) -> dict[str, McpConfig]:
