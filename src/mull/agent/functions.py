@@ -70,7 +70,7 @@ class Tool:
         LocalError: this cannot be a tool; says why.
     """
 
-    source = "function"
+    source: str = "function"
 
     def __init__(
         self,
@@ -83,8 +83,8 @@ class Tool:
         timeout: float | None = None,
     ) -> None:
         marked = _Options() if handler is None else _options_of(handler)
-        self.handler = handler
-        self.timeout = _checked(marked.timeout if timeout is None else timeout)
+        self.handler: Callable[..., Any] | None = handler
+        self.timeout: float | None = _checked(marked.timeout if timeout is None else timeout)
         self._changes = marked.changes if changes is None else changes
         name = name or marked.name or _name_of(handler)
         if not _NAME.fullmatch(name):
@@ -101,7 +101,7 @@ class Tool:
             description = written if description is None else description
             self._arguments = Arguments(handler, _plain(handler), name, texts)
         parameters = self._arguments.schema if self._arguments else _NOTHING
-        self.definition = ToolDefinition(name, description or "", parameters)
+        self.definition: ToolDefinition = ToolDefinition(name, description or "", parameters)
 
     def __repr__(self) -> str:
         return f"<mull.Tool {self.name}>"

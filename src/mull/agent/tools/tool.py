@@ -114,10 +114,10 @@ class ToolContext(Generic[D]):
         on_emit: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.deps: D = deps
-        self.call = call or ToolCallBlock("", "")
-        self.messages = messages
-        self.tokens = tokens
-        self.cancelled = threading.Event()
+        self.call: ToolCallBlock = call or ToolCallBlock("", "")
+        self.messages: Sequence[Message] = messages
+        self.tokens: int | None = tokens
+        self.cancelled: threading.Event = threading.Event()
         self._on_emit = on_emit
         self._printed = ""
 
