@@ -13,10 +13,13 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 from typing_extensions import TypedDict
 
+from effort import tried
 from loops import run_moved, until
 from mull.agent.functions import Tool, tool, tools_from
 from mull.agent.tools.tool import ToolContext, ToolFailure
@@ -149,6 +152,43 @@ def test_constraints_are_in_the_schema():
 
     assert schema(both, "a") == {"type": "integer", "minimum": 1, "description": "of a"}
     assert schema(both, "b") == {"type": "integer", "description": "of b", "default": 2}
+
+
+SCALARS = [
+    (int, st.integers()),
+    (float, st.floats(allow_nan=False, allow_infinity=False)),
+    (bool, st.booleans()),
+    (str, st.text(st.characters(codec="utf-8"))),
+]
+KINDS = st.recursive(
+    st.sampled_from(SCALARS),
+    lambda inner: st.one_of(
+        inner.map(lambda one: (list[one[0]], st.lists(one[1], max_size=3))),
+        inner.map(
+            lambda one: (dict[str, one[0]], st.dictionaries(st.text("ab", max_size=2), one[1]))
+        ),
+        inner.map(lambda one: (one[0] | None, st.none() | one[1])),
+    ),
+    max_leaves=3,
+)
+
+
+@tried(0.5)
+@given(st.data())
+def test_both_validators_pass_on_what_the_model_sent(data):
+    kind, values = data.draw(KINDS)
+    value = data.draw(values)
+
+    def take(value: Any) -> str:
+        seen.append(value)
+        return ""
+
+    seen: list[Any] = []
+    for annotated in (kind, Annotated[kind, AfterValidator(lambda one: one)]):
+        take.__annotations__["value"] = annotated
+        assert not run(take, value=value).is_error
+    assert seen == [value, value]
+    assert type(seen[0]) is type(seen[1])
 
 
 def test_a_field_may_be_the_default():
@@ -352,8 +392,12 @@ def test_a_tool_that_cannot_work_is_refused_at_once():
         Tool("weather", "", {"type": "objekt"})
     with pytest.raises(LocalError, match="its type is 'array', not 'object'"):
         Tool("weather", "", {"type": "array"})
+    with pytest.raises(LocalError, match="its schema must be a JSON schema, not <class"):
+        Tool("weather", "", Address)
     with pytest.raises(LocalError, match="needs a name"):
         Tool()
+    draft = {"$schema": "https://json-schema.org/draft/2020-12/schema", **SCHEMA}
+    assert Tool("weather", "", draft).definition.parameters == SCHEMA
     only = Tool("weather", "The weather.", SCHEMA)
     assert only.definition.parameters == SCHEMA
     with pytest.raises(LocalError, match="the tool weather has no handler: give it one, or offer"):

@@ -225,6 +225,12 @@ class _Described:
     def __init__(
         self, name: str, schema: Mapping[str, Any], handler: Callable[..., Any] | None
     ) -> None:
+        if not isinstance(schema, Mapping):
+            raise LocalError(
+                f"{name} cannot be a tool: its schema must be a JSON schema, not {schema!r}: to "
+                "use a type, annotate the parameters of the handler"
+            )
+        schema = {key: value for key, value in schema.items() if key != "$schema"}
         fault = first_fault(schema)
         if fault is None and schema.get("type", "object") != "object":
             fault = f"its type is {schema.get('type')!r}, not 'object'"

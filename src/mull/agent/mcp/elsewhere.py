@@ -26,12 +26,15 @@ async def at(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, 
     """The result of work on that loop.
 
     Raises:
-        LocalError: that loop is closed, or does nothing.
+        LocalError: that loop has ended, or does nothing.
     """
     if loop is asyncio.get_running_loop():
         return await work()
-    if loop.is_closed():
-        raise LocalError("the event loop that started the MCP servers has ended, and they with it")
+    if not loop.is_running():
+        raise LocalError(
+            "the event loop that started the MCP servers has ended: close the conversation on that "
+            "loop, and they start again with the next question"
+        )
     try:
         async with asyncio.timeout(_PATIENCE):
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop))
