@@ -169,8 +169,7 @@ class Turn(Struct):
     here if there are none. `heard` is when the endpoint's last byte arrived, by the monotonic
     clock, or when it was asked; None while nothing is awaited. An answer in a `shape` has a
     `value`; `costs` are those of the answers, in dollars, and `waits` the seconds until the first
-    piece of each. The turn took `seconds`. Tools get
-    the `context`.
+    piece of each. The turn took `seconds`. Tools get the `context`.
     """
 
     log: Log
