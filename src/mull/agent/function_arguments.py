@@ -1,20 +1,16 @@
 """The arguments of a function: the schema that the model sees, and their validation.
 
-msgspec describes and validates the annotations. A parameter whose annotation involves pydantic (a
-model, a `Field` or another constraint, at any depth) is described and validated by pydantic
-instead. A parameter annotated with `ToolContext` is filled in by mull, and the model does not see
-it.
+msgspec describes and validates the annotations, except those that involve pydantic. A parameter
+annotated with `ToolContext` is filled in by mull, and the model does not see it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import inspect
-import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 from types import SimpleNamespace, UnionType
 from typing import (
@@ -30,14 +26,11 @@ from typing import (
 
 import msgspec
 
+from mull.agent.function_pydantic import PydanticArguments, involves_pydantic, is_field
 from mull.agent.tools.tool import ToolContext, read_arguments, schema_of, wrong
 from mull.neutral.errors import LocalError
 
 __all__ = ["Arguments", "Call", "context_parameters"]
-
-_PYDANTIC = ("pydantic", "annotated_types", "pydantic_extra_types")
-_MOST_MISTAKES = 5
-_REFERENCE = "#/$defs/{model}"
 
 
 class Call(NamedTuple):
@@ -72,16 +65,19 @@ class Arguments:
         parameters = [one for one in signature.parameters.values() if one.name not in settled]
         self._context = [one.name for one in parameters if _is_context(hints.get(one.name))]
         self._signature = signature.replace(parameters=parameters)
-        self._adapters: dict[str, Any] = {}
+        self._pydantic = PydanticArguments()
         self._defaults: dict[str, Callable[[], Any]] = {}
         self._texts = dict(texts)
-        fields = [
-            self._field(one, hints.get(one.name, Any))
-            for one in parameters
-            if one.name not in self._context
-        ]
-        self._struct = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
-        self.schema = self._described()
+        try:
+            fields = [
+                self._field(one, hints.get(one.name, Any))
+                for one in parameters
+                if one.name not in self._context
+            ]
+            self._struct = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
+            self.schema = self._described()
+        except TypeError as error:
+            raise self._refused(str(error).rpartition("\n")[2]) from None
 
     def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The values as the annotated types.
@@ -91,10 +87,12 @@ class Arguments:
         """
         values = read_arguments(given, self._struct, self.schema, dec_hook=_from_json)
         read = {name: getattr(values, name) for name in given}
-        for name, adapter in self._adapters.items():
-            if name in read:
-                read[name] = self._validated(name, adapter, read[name])
-        return read
+        if not self._pydantic:
+            return read
+        try:
+            return {**read, **self._pydantic.read(read)}
+        except ValueError as error:
+            raise wrong(str(error), self.schema) from None
 
     def call(self, values: Mapping[str, Any], context: ToolContext) -> Call:
         """The call with these values; omitted ones get the function's own defaults."""
@@ -113,9 +111,9 @@ class Arguments:
         """The field of the struct for a parameter; pydantic's own are validated afterwards."""
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             written = str(parameter).partition(":")[0]
-            raise self._refused(f"{written} has no schema; declare each argument")
+            raise TypeError(f"{written} has no schema; declare each argument")
         name, default = parameter.name, parameter.default
-        if _is_field(default):  # as in `days: int = Field(3, ge=1)`
+        if is_field(default):  # as in `days: int = Field(3, ge=1)`
             field, kind = default, Annotated[kind, default]
             if field.is_required():
                 default = parameter.empty
@@ -126,45 +124,21 @@ class Arguments:
                 self._texts[name] = text
         if default is None:
             kind = _any_of(kind, None)
-        if _involves_pydantic(kind, set()):
-            self._adapters[name] = self._adapter(kind)
+        if involves_pydantic(kind):
+            self._pydantic.add(name, kind)
             kind = Any
         kind = _for_msgspec(kind)
         if default is parameter.empty:
             return (name, kind)
         return (name, _any_of(kind, msgspec.UnsetType), msgspec.UNSET)
 
-    def _adapter(self, kind: Any) -> Any:
-        try:
-            from pydantic import TypeAdapter  # type: ignore[import-not-found,unused-ignore]
-            from pydantic.errors import (  # type: ignore[import-not-found,unused-ignore]
-                PydanticUserError,
-            )
-        except ImportError:
-            raise self._refused("its annotations need pydantic: pip install pydantic") from None
-        try:
-            return TypeAdapter(kind)
-        except (PydanticUserError, NameError) as error:
-            raise self._refused(str(error).partition("\n")[0]) from None
-
-    def _validated(self, name: str, adapter: Any, value: Any) -> Any:
-        from pydantic import ValidationError  # type: ignore[import-not-found,unused-ignore]
-
-        try:
-            return adapter.validate_json(json.dumps(value))
-        except ValidationError as error:
-            raise wrong("; ".join(_mistakes(name, error.errors())), self.schema) from None
-
     def _described(self) -> dict[str, Any]:
-        try:
-            schema = schema_of(self._struct, self._texts, schema_hook=_json_schema)
-        except TypeError as error:
-            raise self._refused(str(error).rpartition("\n")[2]) from None
-        if self._adapters:
-            self._describe_pydantic(schema)
+        schema = schema_of(self._struct, self._texts, schema_hook=_json_schema)
+        if self._pydantic:
+            self._pydantic.describe(schema, self._texts)
         for parameter in self._signature.parameters.values():
             default = parameter.default
-            if _is_field(default):
+            if is_field(default):
                 factory = default.default_factory or default.is_required()
                 default = parameter.empty if factory else default.default
             with contextlib.suppress(TypeError, ValueError):  # JSON cannot express every default
@@ -172,27 +146,6 @@ class Arguments:
                     written = msgspec.json.encode(default, enc_hook=_to_json)
                     schema["properties"][parameter.name]["default"] = msgspec.json.decode(written)
         return schema
-
-    def _describe_pydantic(self, schema: dict[str, Any]) -> None:
-        from pydantic import TypeAdapter  # type: ignore[import-not-found,unused-ignore]
-        from pydantic.errors import (  # type: ignore[import-not-found,unused-ignore]
-            PydanticUserError,
-        )
-
-        inputs: Any = [(name, "validation", one) for name, one in self._adapters.items()]
-        try:
-            found, shared = TypeAdapter.json_schemas(inputs, ref_template=_REFERENCE)
-        except PydanticUserError as error:
-            raise self._refused(str(error).partition("\n")[0]) from None
-        for (name, _), own in found.items():
-            described = {"description": self._texts[name]} if name in self._texts else {}
-            schema["properties"][name] = {**described, **own}
-        parts = schema.get("$defs", {})
-        for name, part in shared.get("$defs", {}).items():
-            if parts.setdefault(name, part) != part:
-                raise self._refused(f"two of its types are called {name}: rename one of them")
-        if parts:
-            schema["$defs"] = parts
 
     def _refused(self, why: str) -> LocalError:
         return LocalError(f"{self._name} cannot be a tool: {why}")
@@ -276,49 +229,3 @@ def _to_json(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     raise TypeError
-
-
-def _is_field(value: Any) -> bool:
-    """Whether it is pydantic's `Field(…)`."""
-    kind = type(value)
-    return kind.__name__ == "FieldInfo" and kind.__module__.partition(".")[0] == "pydantic"
-
-
-def _involves_pydantic(kind: Any, seen: set[int]) -> bool:
-    """Whether only pydantic can describe or validate this type. A `Field` that only describes is
-    not enough.
-    """
-    if id(kind) in seen:
-        return False
-    seen.add(id(kind))
-    if hasattr(kind, "__pydantic_core_schema__") or hasattr(kind, "__get_pydantic_core_schema__"):
-        return True
-    origin, given = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return any(map(_constrains, kind.__metadata__)) or _involves_pydantic(given[0], seen)
-    if origin is Literal:
-        return False
-    return any(_involves_pydantic(one, seen) for one in (*given, *_members(origin or kind)))
-
-
-def _constrains(one: Any) -> bool:
-    if type(one).__module__.partition(".")[0] not in _PYDANTIC:
-        return False
-    return bool(one.metadata) if _is_field(one) else True
-
-
-def _members(kind: Any) -> Iterator[Any]:
-    """The types of the fields of a dataclass, TypedDict or named tuple."""
-    fielded = dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")
-    if isinstance(kind, type) and (fielded or hasattr(kind, "__total__")):
-        with contextlib.suppress(NameError, TypeError):
-            yield from get_type_hints(kind, include_extras=True).values()
-
-
-def _mistakes(name: str, errors: list[Any]) -> Iterator[str]:
-    """What pydantic found, each with its place as msgspec writes it."""
-    for error in errors[:_MOST_MISTAKES]:
-        place = "".join(
-            f"[{part}]" if isinstance(part, int) else f".{part}" for part in (name, *error["loc"])
-        )
-        yield f"{error['msg']} - at `${place}`"
