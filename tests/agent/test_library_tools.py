@@ -303,6 +303,12 @@ def test_servers_on_an_event_loop_that_is_blocked_are_told_of(monkeypatch):
     assert server.requests == []
 
 
+@pytest.mark.parametrize("given", [delete, "delete", {"name": "delete"}, 3])
+def test_tools_are_a_list(given):
+    with pytest.raises(mull.LocalError, match="tools must be a list of functions, not"):
+        mull.Conversation(KIMI, key="k", tools=given)
+
+
 def test_a_tool_without_a_handler_is_for_complete():
     only = mull.Tool("look", "Look.", {"type": "object", "properties": {}})
     with StrictServer("kimi", script(Call("look", {}))) as server:

@@ -59,7 +59,10 @@ class Arguments:
         try:
             hints = _hints(plain)
             signature = inspect.signature(function)
-        except (NameError, TypeError, ValueError) as error:
+        except NameError as error:
+            hint = "import it at run time, not only for type checkers"
+            raise self._refused(f"its signature is unclear: {error}; {hint}") from None
+        except (TypeError, ValueError) as error:
             raise self._refused(f"its signature is unclear: {error}") from None
         settled = function.keywords if isinstance(function, functools.partial) else {}
         parameters = [one for one in signature.parameters.values() if one.name not in settled]

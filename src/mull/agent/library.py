@@ -519,6 +519,9 @@ def _with_tools(options: RequestOptions, tools: Mapping[str, RunnableTool]) -> R
 
 
 def _tools_from(given: Iterable[AnyTool], *, guarded: bool) -> Mapping[str, RunnableTool]:
+    listed: object = given
+    if not isinstance(listed, Iterable) or isinstance(listed, str | Mapping):
+        raise LocalError(f"tools must be a list of functions, not {type(given).__name__}")
     tools = tuple(given)
     if not tools:
         return {}
