@@ -8,6 +8,7 @@ from pathlib import Path
 
 from loops import run_moved
 from mull.agent.mcp.servers import McpServers
+from mull.agent.tools.tool import ToolContext
 from mull.neutral.blocks import ToolCallBlock
 from mull.store.mcp import McpConfig
 from tool_calls import answer
@@ -45,11 +46,8 @@ class Running(McpServers):
     async def call(self, name, emitted=None, **given):
         """The result of one call; what was emitted meanwhile goes into the list."""
         emitted = [] if emitted is None else emitted
-
-        class Context:
-            emit = emitted.append
-
-        return await answer(self.tools[name], ToolCallBlock("call_1", name, given), Context())
+        context = ToolContext(None, on_emit=emitted.append)
+        return await answer(self.tools[name], ToolCallBlock("call_1", name, given), context)
 
     async def until(self, condition):
         """Wait for what a server does by itself, as told by a change of its status."""

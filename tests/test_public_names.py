@@ -12,8 +12,10 @@ import mull
 
 NAMES = [
     "AmbiguousModel",
+    "AnyTool",
     "ApprovalAnswer",
     "ApprovalRequest",
+    "ApproveFunction",
     "Approver",
     "Assembler",
     "AsyncBatch",
@@ -46,7 +48,6 @@ NAMES = [
     "ExchangeOptions",
     "Failed",
     "Finished",
-    "FunctionTool",
     "Healed",
     "History",
     "Hit",
@@ -63,6 +64,7 @@ NAMES = [
     "LocalError",
     "Log",
     "McpConfig",
+    "McpGiven",
     "McpServers",
     "MediaBlock",
     "MemorySessions",
@@ -141,6 +143,7 @@ NAMES = [
     "ToolCallBlock",
     "ToolCallDelta",
     "ToolContext",
+    "ToolDefinition",
     "ToolFailure",
     "ToolOutput",
     "ToolRan",
@@ -178,6 +181,7 @@ NAMES = [
     "encode_request",
     "estimate_thinking_tokens",
     "extract_thinking_blocks",
+    "file",
     "filter_thinking_for_context",
     "load_setup",
     "message_from_json",
@@ -194,6 +198,7 @@ NAMES = [
     "stream_async",
     "thinking_to_reasoning_field",
     "this_folder",
+    "tool",
     "user",
 ]
 

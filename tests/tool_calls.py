@@ -15,14 +15,14 @@ from mull.agent.tools.workspace import Workspace
 from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
 
 
-class Screen:
+class Screen(ToolContext):
     """Takes what tools show while they run."""
 
-    def __init__(self, tokens: int | None = None) -> None:
+    def __init__(self, tokens: int | None = None, deps: Any = None) -> None:
+        super().__init__(deps, tokens=tokens, on_emit=self._show)
         self.text = ""
-        self.tokens = tokens
 
-    def emit(self, text: str) -> None:
+    def _show(self, text: str) -> None:
         self.text += text
 
 

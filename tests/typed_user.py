@@ -114,3 +114,38 @@ def codecs(target: mull.Target) -> mull.Message:
     wire = assert_type(mull.encode_request(prepared.request, target), mull.WireRequest)
     reader = mull.decoder(target)
     return mull.assemble([*reader.feed(wire.body), *reader.close()])
+
+
+class Database:
+    def city(self) -> str:
+        return "Oslo"
+
+
+@mull.tool(changes=True, timeout=5)
+def marked(n: int, context: mull.ToolContext[Database]) -> str:
+    assert_type(context.deps, Database)
+    context.emit(context.deps.cty())  # wrong: attr-defined
+    return context.deps.city()
+
+
+@mull.tool
+async def simply(context: mull.ToolContext) -> str:
+    return str(context.deps)
+
+
+async def later(request: mull.ApprovalRequest) -> bool:
+    return bool(request.arguments)
+
+
+def tools() -> None:
+    assert_type(marked(1, mull.ToolContext(Database())), str)
+    marked("1", mull.ToolContext(Database()))  # wrong: arg-type
+    ready = mull.Tool("a", "A tool.", {"type": "object"}, print, changes=False)
+    assert_type(ready.definition, mull.ToolDefinition)
+    mull.Conversation("a/b", tools=[marked, simply, ready], approve=later, context=Database())
+    mull.ask("x", approve=lambda request: "no", mcp={"a": {"command": "b"}})
+    mull.ask("x", approve=True)  # wrong: arg-type
+    mull.ask("x", mcp=["a"])  # wrong: arg-type
+    mull.ask(["What is this?", mull.file("a.png"), mull.file(b"x", "image/png")])
+    mull.ask(["What is this?", b"x"])  # wrong: list-item
+    mull.Toolbox(mull.load_setup(), Path(), approver=later)

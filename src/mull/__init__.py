@@ -9,7 +9,8 @@ from mull._version import __version__
 
 _PUBLIC = {
     "mull.agent.engine": "Engine",
-    "mull.agent.functions": "FunctionTool",
+    "mull.agent.functions": "Tool tool AnyTool",
+    "mull.agent.approving": "ApproveFunction",
     "mull.agent.asking": "ask ask_async stream stream_async",
     "mull.agent.batch.front": "batch batch_async Batch AsyncBatch",
     "mull.agent.batch.items": "BatchItem",
@@ -19,6 +20,8 @@ _PUBLIC = {
         "History complete complete_async complete_stream complete_stream_async"
     ),
     "mull.agent.library": "Conversation",
+    "mull.agent.media": "file",
+    "mull.agent.mcp.given": "McpGiven",
     "mull.agent.mcp.servers": "McpServers ServerStatus",
     "mull.agent.options": (
         "CompleteOptions ConversationOptions ReachOptions RequestParameters TurnParameters"
@@ -64,7 +67,9 @@ _PUBLIC = {
     ),
     "mull.neutral.parameters": "Parameters",
     "mull.neutral.rate_limit": "RateLimit RateWindow",
-    "mull.neutral.request": "Note Request RequestOptions Tool HostedTool NamedTool WireRequest",
+    "mull.neutral.request": (
+        "Note Request RequestOptions ToolDefinition HostedTool NamedTool WireRequest"
+    ),
     "mull.neutral.target": "Target ModelFacts Limit ReasoningOption Interleaved Compat",
     "mull.neutral.thinking": "Level ThinkingPlan",
     "mull.neutral.usage": "Usage",

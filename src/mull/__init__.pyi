@@ -1,4 +1,5 @@
 from mull._version import __version__ as __version__
+from mull.agent.approving import ApproveFunction as ApproveFunction
 from mull.agent.asking import ask as ask
 from mull.agent.asking import ask_async as ask_async
 from mull.agent.asking import stream as stream
@@ -16,12 +17,16 @@ from mull.agent.complete import complete_async as complete_async
 from mull.agent.complete import complete_stream as complete_stream
 from mull.agent.complete import complete_stream_async as complete_stream_async
 from mull.agent.engine import Engine as Engine
-from mull.agent.functions import FunctionTool as FunctionTool
+from mull.agent.functions import AnyTool as AnyTool
+from mull.agent.functions import Tool as Tool
+from mull.agent.functions import tool as tool
 from mull.agent.given import Said as Said
 from mull.agent.instructions import Instruction as Instruction
 from mull.agent.library import Conversation as Conversation
+from mull.agent.mcp.given import McpGiven as McpGiven
 from mull.agent.mcp.servers import McpServers as McpServers
 from mull.agent.mcp.servers import ServerStatus as ServerStatus
+from mull.agent.media import file as file
 from mull.agent.opening import open_session as open_session
 from mull.agent.opening import open_session_async as open_session_async
 from mull.agent.options import CompleteOptions as CompleteOptions
@@ -145,7 +150,7 @@ from mull.neutral.request import NamedTool as NamedTool
 from mull.neutral.request import Note as Note
 from mull.neutral.request import Request as Request
 from mull.neutral.request import RequestOptions as RequestOptions
-from mull.neutral.request import Tool as Tool
+from mull.neutral.request import ToolDefinition as ToolDefinition
 from mull.neutral.request import WireRequest as WireRequest
 from mull.neutral.target import Compat as Compat
 from mull.neutral.target import Interleaved as Interleaved

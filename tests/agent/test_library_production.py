@@ -163,7 +163,8 @@ def test_what_an_encoder_could_not_send_is_in_the_notes(talk_at):
     archive = mull.MediaBlock("application/zip", url="https://example.org/a.zip")
     result = talk.ask(mull.Message(role="user", blocks=(mull.TextBlock("Look."), archive)))
     assert [note.text for note in result.notes if note.about == "media"] == [
-        "1 attachment not sent: this API has no field for them"
+        "1 attachment not sent: this API accepts URLs only of images and videos, and other "
+        "files only as data"
     ]
 
 
@@ -190,7 +191,7 @@ def test_text_of_another_class_is_text(talk_at):
 def test_what_is_no_question_is_refused_at_the_door(talk_at, said):
     talk = talk_at(answer())
     for ask in (talk.ask, talk.stream, talk.stream_async):
-        with pytest.raises(LocalError, match="text or a message"):
+        with pytest.raises(LocalError, match="a question must be text, a message"):
             ask(said)
     assert talk.messages == ()
 

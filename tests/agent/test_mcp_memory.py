@@ -13,6 +13,7 @@ from mcp_servers import plain, serving
 from mull.agent.mcp import memory
 from mull.agent.mcp.memory import Hints, Listing, Memory
 from mull.agent.tools.approve import ApprovalAnswer, Gate
+from mull.agent.tools.tool import ToolContext
 from mull.neutral.blocks import ToolCallBlock
 from mull.policy.approval import parse_rule
 from mull.store.mcp import McpConfig
@@ -203,7 +204,7 @@ async def through(gate, tool, **given):
     refusal = await gate.admit(prepared)
     if refusal is not None:
         return refusal
-    result = await prepared.run(type("Context", (), {"emit": lambda *_: None}))
+    result = await prepared.run(ToolContext(None))
     return result.output
 
 

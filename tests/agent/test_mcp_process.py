@@ -265,7 +265,7 @@ def test_what_fails_to_start_is_reported_and_the_others_work(tmp_path):
         "lost": ("failed", f"its folder {tmp_path / 'nowhere'} does not exist"),
         "poor": (
             "failed",
-            "config.toml: mcp.poor: env.TOKEN needs NOT_SET in the environment: set it",
+            "mcp.poor: env.TOKEN needs NOT_SET in the environment: set it",
         ),
         "off": ("off", ""),
         "good": ("ready", ""),

@@ -46,15 +46,15 @@ def test_an_address_and_its_headers_are_filled():
     [
         (
             McpConfig(command="x", env={"A": "$ONE $TWO ${ONE}"}),
-            "config.toml: mcp.s: env.A needs ONE and TWO in the environment: set it",
+            "mcp.s: env.A needs ONE and TWO in the environment: set it",
         ),
         (
             McpConfig(url="https://host/$ONE"),
-            "config.toml: mcp.s: url needs ONE in the environment: set it",
+            "mcp.s: url needs ONE in the environment: set it",
         ),
         (
             McpConfig(url="https://host", headers={"X": "$BAD"}),
-            "config.toml: mcp.s: headers.X contains a line break or a non-ASCII character: "
+            "mcp.s: headers.X contains a line break or a non-ASCII character: "
             "use one line of ASCII text",
         ),
     ],

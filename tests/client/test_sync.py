@@ -101,12 +101,47 @@ def test_it_works_inside_a_running_loop(blocking):
     assert asyncio.run(notebook()) == [0, 1, 2]
 
 
-def test_it_cannot_wait_for_itself(blocking):
+def test_code_on_its_own_loop_may_block_too(blocking):
+    async def outer():
+        return [*blocking.stream(lambda put: count(put, [])), blocking.run(inner)]
+
+    async def inner():
+        return blocking.run(innermost)
+
+    async def innermost():
+        return threading.current_thread().name
+
+    assert blocking.run(outer) == [0, 1, 2, "mull-client"]
+    assert blocking.run(outer) == [0, 1, 2, "mull-client"]
+
+
+def test_blocking_calls_are_not_nested_without_end(blocking):
     async def inside():
         return blocking.run(inside)
 
-    with pytest.raises(RuntimeError, match=r"its own event loop"):
+    with pytest.raises(RuntimeError, match=r"nested more than 10 deep"):
         blocking.run(inside)
+
+
+def test_leaving_interrupts_what_its_loop_waits_for(blocking):
+    begun, ended = threading.Event(), []
+
+    async def forever(put):
+        put("outer")
+        blocking.run(inside)
+
+    async def inside():
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(threading.current_thread().name)
+
+    stream = blocking.stream(forever)
+    assert next(stream) == "outer"
+    assert begun.wait(50)
+    stream.close()
+    assert ended == ["mull-client"]
 
 
 def test_closing_ends_what_is_under_way():

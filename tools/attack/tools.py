@@ -14,7 +14,7 @@ from typing import Any
 
 from mull.agent.processes import members
 from mull.agent.tools.table import builtin_tools
-from mull.agent.tools.tool import ToolFailure
+from mull.agent.tools.tool import ToolContext, ToolFailure
 from mull.agent.tools.workspace import Workspace
 from mull.neutral.blocks import ToolCallBlock
 from mull.policy.approval import Asked, Subject, decide, parse_rule
@@ -26,13 +26,6 @@ _SECRET = "the neighbour's secret"
 _ENDS = 30
 
 
-class _Quiet:
-    tokens = None
-
-    def emit(self, text: str) -> None:
-        """Show nobody what a tool prints."""
-
-
 def _use(folder: Path, name: str, **given: Any) -> str:
     """What a model gets for a call that nobody has to approve."""
 
@@ -41,7 +34,7 @@ def _use(folder: Path, name: str, **given: Any) -> str:
             prepared = builtin_tools(Workspace(folder))[name].prepare(
                 ToolCallBlock("c", name, given)
             )
-            return (await prepared.run(_Quiet())).output
+            return (await prepared.run(ToolContext(None))).output
         except ToolFailure as failure:
             return str(failure)
 

@@ -17,23 +17,30 @@ __all__ = ["ask", "ask_async", "stream", "stream_async"]
 
 def ask(prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]) -> Result:
     """Ask once and wait for the answer. Takes what `Conversation` takes."""
-    return Conversation(model, **more).ask(prompt)
+    return _single(model, more).ask(prompt)
 
 
 async def ask_async(
     prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]
 ) -> Result:
     """`ask` on the caller's event loop."""
-    return await Conversation(model, **more).ask_async(prompt)
+    return await _single(model, more).ask_async(prompt)
 
 
 def stream(prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]) -> Stream:
     """Ask once and get the answer's events as they arrive. Takes what `Conversation` takes."""
-    return Conversation(model, **more).stream(prompt)
+    return _single(model, more).stream(prompt)
 
 
 def stream_async(
     prompt: Said, model: str | None = None, **more: Unpack[ConversationOptions]
 ) -> AsyncStream:
     """`stream` on the caller's event loop."""
-    return Conversation(model, **more).stream_async(prompt)
+    return _single(model, more).stream_async(prompt)
+
+
+def _single(model: str | None, options: ConversationOptions) -> Conversation:
+    """A conversation that is closed at the end of its turn."""
+    talk = Conversation(model, **options)
+    talk._is_single = True
+    return talk

@@ -58,10 +58,17 @@ _MEDIA = (
     (b"\xff\xfb", "audio/mpeg"),
     (b"\xff\xf3", "audio/mpeg"),
     (b"\xff\xf2", "audio/mpeg"),
+    (b"\xff\xf1", "audio/aac"),
+    (b"\xff\xf9", "audio/aac"),
     (b"OggS", "audio/ogg"),
     (b"fLaC", "audio/flac"),
+    (b"\x1aE\xdf\xa3", "video/webm"),
 )
 """The first bytes of a file, and the type they indicate."""
+_RIFF = {b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
+_ISO = {b"M4A ": "audio/mp4", b"M4B ": "audio/mp4", b"qt  ": "video/quicktime"}
+"""Brands of the ISO file format that are not MP4 videos."""
+_ISO_IMAGES = (b"heic", b"heix", b"mif1", b"avif", b"avis")
 
 
 class Expanded(NamedTuple):
@@ -170,11 +177,14 @@ def read_picture(path: Path, name: str) -> MediaBlock:
 
 
 def media_type(head: bytes) -> str | None:
-    """The media type of a picture, PDF or audio file, by its first bytes; None for anything
+    """The media type of a picture, PDF, audio file or video, by its first bytes; None for anything
     else.
     """
-    if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
-        return "audio/wav"
+    brand = head[8:12]
+    if head[:4] == b"RIFF" and brand in _RIFF:
+        return _RIFF[brand]
+    if head[4:8] == b"ftyp" and brand not in _ISO_IMAGES:
+        return _ISO.get(brand, "video/mp4")
     known = (kind for magic, kind in _MEDIA if head.startswith(magic))
     return image_type(head) or next(known, None)
 

@@ -21,13 +21,16 @@ from mull.agent.tools.tool import (
     LONGEST_FAILURE,
     PreparedCall,
     RunnableTool,
+    ToolContext,
     ToolFailure,
     explain,
+    unfinished,
 )
 from mull.agent.tools.trained import own_call
 from mull.dialects.traits import TRAITS
 from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
 from mull.neutral.events import Event, ToolOutput, ToolRan, ToolStarted
+from mull.neutral.messages import Message
 from mull.policy.allowance import BYTES_PER_TOKEN
 from mull.policy.view.calls import names_on_wire
 
@@ -43,9 +46,6 @@ _MOST_CHANGES = 10
 """How often one call is prepared again before mull gives up."""
 
 STOPPED = "Interrupted by the user before it finished."
-PRINTED = "Output up to that point:"
-_MOST_PRINTED = 8_000
-"""Characters kept of an interrupted call's output: its end matters most."""
 
 
 async def allow_all(call: PreparedCall) -> str | None:
@@ -63,21 +63,26 @@ class Calls:
         approve: Approve,
         put: Callable[[Event], None],
         tokens: int | None = None,
+        *,
+        deps: Any = None,
+        messages: Sequence[Message] = (),
     ) -> None:
         """`tokens` is the part of the context window that each result may take; None if it is
-        unknown.
+        unknown. Functions see `deps` and the `messages` so far in their context.
         """
         self._calls = [own_call(call, tools) for call in calls]
         self._tools = tools
         self._approve = approve
         self._put = put
         self._tokens = tokens
+        self._deps = deps
+        self._messages = messages
         self._results: list[ToolResultBlock | None] = [None] * len(calls)
         self._untold = [call.id for call in calls]
         self._early: list[ToolRan] = []
         self._preparing = asyncio.Lock()
         self._changing: dict[str, asyncio.Task[Any]] = {}
-        self._contexts: dict[str, _Context] = {}
+        self._contexts: dict[str, ToolContext] = {}
 
     async def run(self) -> None:
         """Run them all at once."""
@@ -100,8 +105,7 @@ class Calls:
     def _stopped(self, call: ToolCallBlock) -> ToolResultBlock:
         """The result of an interrupted call: its output is not lost."""
         context = self._contexts.get(call.id)
-        printed = context.printed.rstrip() if context else ""
-        return _failure(call, f"{STOPPED} {PRINTED}\n{printed}" if printed else STOPPED)
+        return _failure(call, unfinished(context, STOPPED) if context else STOPPED)
 
     def in_order(self, event: Event) -> Iterator[Event]:
         """What may be shown after this event: a result waits for those before it."""
@@ -154,7 +158,13 @@ class Calls:
             return _failure(call, "not run: its target keeps changing")
         preview = prepared.preview
         self._put(ToolStarted(call.id, call.name, call.input, preview.title, preview.detail))
-        context = self._contexts[call.id] = _Context(call.id, self._put, self._tokens)
+        context = self._contexts[call.id] = ToolContext(
+            self._deps,
+            call=call,
+            messages=self._messages,
+            tokens=self._tokens,
+            on_emit=lambda text: self._put(ToolOutput(call.id, _whole(text))),
+        )
         return await prepared.run(context)
 
     def _renamed(self, name: str) -> RunnableTool | None:
@@ -217,17 +227,3 @@ def _whole(text: str) -> str:
     session.
     """
     return str.__str__(text) if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-class _Context:
-    """What a running tool may use."""
-
-    def __init__(self, call_id: str, put: Callable[[Event], None], tokens: int | None) -> None:
-        self.tokens = tokens
-        self._call_id = call_id
-        self._put = put
-        self.printed = ""
-
-    def emit(self, text: str) -> None:
-        self.printed = (self.printed + text)[-_MOST_PRINTED:]
-        self._put(ToolOutput(self._call_id, _whole(text)))

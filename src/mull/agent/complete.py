@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, TypeAlias, Unpack
 
 from mull.agent import shared
-from mull.agent.given import Said, as_message, check_message
+from mull.agent.given import Said, as_message, check_message, is_said
 from mull.agent.library import Conversation
 from mull.agent.options import CompleteOptions, check_names
 from mull.agent.results import Result, result_of
@@ -109,7 +109,7 @@ def _started(
 
 def read_messages(given: History, target: Target) -> tuple[list[Message], str, list[Note]]:
     """The messages, the system prompt among them, and what could not be read."""
-    if isinstance(given, str | Message):
+    if is_said(given):
         return [as_message(given)], "", []
     if isinstance(given, Mapping | bytes) or not hasattr(given, "__iter__"):
         raise LocalError(f"`messages` must be text or a list, not {type(given).__name__}")
@@ -118,7 +118,7 @@ def read_messages(given: History, target: Target) -> tuple[list[Message], str, l
     notes: list[Note] = []
     for foreign, run in groupby(given, lambda one: isinstance(one, Mapping)):
         if not foreign:
-            read += map(check_message, run)  # type: ignore[arg-type]
+            read += map(check_message, run)
             continue
         dicts: Sequence[Any] = list(run)
         dialect = recognised(dicts, has_system=False)
@@ -143,9 +143,9 @@ def definition(given: Callable[..., Any] | RunnableTool | Tool | Mapping[str, An
     if isinstance(given, RunnableTool):
         return given.definition
     if not isinstance(given, Mapping):
-        from mull.agent.functions import FunctionTool
+        from mull.agent.functions import Tool as FunctionTool
 
-        return FunctionTool(given).definition
+        return FunctionTool(handler=given).definition
     inner = given.get("function", given)
     name = inner.get("name") if isinstance(inner, Mapping) else None
     if not isinstance(name, str):

@@ -1,143 +1,273 @@
-"""Plain typed Python functions as tools.
+"""Python functions as tools.
 
 The name, the docstring and the annotations are the definition that the model sees; its arguments
-are validated against the same annotations before the function is called. The model's mistakes are
-returned to it as errors it can act on.
+are validated against the same annotations before the function is called. A tool with a JSON schema
+of its own is validated against that. The model's mistakes are returned to it as errors it can act
+on.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import contextvars
 import functools
 import inspect
 import re
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import zip_longest
-from types import MethodType, SimpleNamespace
-from typing import Annotated, Any, Union, get_origin, get_type_hints
+from collections.abc import Callable, Iterable, Mapping
+from types import MethodType
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
-import msgspec
-
+from mull.agent.function_arguments import Arguments, Call, context_parameters
+from mull.agent.function_docs import docstring, read_docstring
+from mull.agent.function_runs import run_function
 from mull.agent.tools.shown import one_line, visible
 from mull.agent.tools.tool import (
     Outcome,
     PreparedCall,
     Preview,
     RunnableTool,
-    explain,
+    ToolContext,
+    ToolFailure,
     input_of,
     json_subject,
-    read_arguments,
-    schema_of,
+    wrong,
 )
-from mull.neutral.blocks import MediaBlock, ToolCallBlock
+from mull.neutral.blocks import ToolCallBlock
 from mull.neutral.errors import LocalError
-from mull.neutral.request import Tool
+from mull.neutral.request import ToolDefinition
 from mull.policy.approval import Asked
+from mull.policy.json_schema import first_misfit
+from mull.policy.json_schema_faults import first_fault
 
-__all__ = ["FunctionTool", "tools_from"]
+__all__ = ["AnyTool", "Tool", "tool", "tools_from"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-_SECTION = re.compile(r"^(\w+)(:|\n-{3,})[ \t]*$", re.MULTILINE)
-_OF_ARGUMENTS = ("Args", "Arguments", "Parameters")
-_NOT_FOR_MODELS = (*_OF_ARGUMENTS, "Returns", "Yields", "Raises")
-_FIELD = re.compile(
-    r"^:(?:param (?:[^:\n]* )?(\w+)|\w[^:\n]*):((?:.*\n?)(?:[ \t]+.*\n?)*)", re.MULTILINE
-)
-_ROWS = {
-    ":": re.compile(r"\*{0,2}(\w+)(?: \([^)]*\))?:(.*)", re.DOTALL),
-    "-": re.compile(r"(\w+)(?: *:[^\n]*)?\n(.*)", re.DOTALL),
-}
+_MARK = "__mull_tool__"
 
 
-class FunctionTool:
-    """A function that a model may call; a method, a partial or a callable object also works.
+class _Options(NamedTuple):
+    """What `@tool` says about a function; None leaves it to the function itself."""
 
-    Give a `name` if the function has no suitable one. `changes` says whether a call may change
-    anything. It is False by default: a function you pass is meant to be called. If there is an
-    approver, it is asked before functions that change something, and in read-only mode they are not
-    offered.
+    name: str | None = None
+    description: str | None = None
+    changes: bool | None = None
+    timeout: float | None = None
+
+
+class Tool:
+    """A tool that a model may call: a function, method, partial or callable object as `handler`,
+    and what the model is told about it.
+
+    Name, description and schema come from the handler's signature and docstring unless they are
+    given. With a `schema` of its own, the handler is called with the arguments by name. Without a
+    handler it is a definition only: `mull.complete` offers it, and the caller handles its calls.
+
+    `changes` says whether a call may change anything. A conversation with an approver asks it about
+    tools that change something, and about those that do not say. After `timeout` seconds a call is
+    cancelled, and the model is told.
 
     Raises:
-        LocalError: the function cannot be a tool; says why.
+        LocalError: this cannot be a tool; says why.
     """
 
-    source = "function"
+    source: str = "function"
 
     def __init__(
-        self, function: Callable[..., Any], *, name: str | None = None, changes: bool = False
+        self,
+        name: str | None = None,
+        description: str | None = None,
+        schema: Mapping[str, Any] | None = None,
+        handler: Callable[..., Any] | None = None,
+        *,
+        changes: bool | None = None,
+        timeout: float | None = None,
     ) -> None:
-        self._function = function
-        self.changes = changes
-        plain = _plain(function)
-        name = name or str(getattr(plain, "__name__", ""))
-        if not _NAME.fullmatch(name) or name == "__call__":
+        marked = _Options() if handler is None else _options_of(handler)
+        self.handler: Callable[..., Any] | None = handler
+        self.timeout: float | None = _checked(marked.timeout if timeout is None else timeout)
+        self._changes = marked.changes if changes is None else changes
+        name = name or marked.name or _name_of(handler)
+        if not _NAME.fullmatch(name):
             raise LocalError(
-                f"{function!r} cannot be a tool: its name must consist of at most 64 "
-                "letters, digits, - and _: give it one with FunctionTool(function, "
-                "name=…)"
+                f"{handler or name!r} cannot be a tool: its name must consist of at most 64 "
+                "letters, digits, - and _: give it one with mull.Tool(name, handler=…)"
             )
-        self._signature, self._arguments = _arguments_of(function, plain, name)
-        description, texts = _read_docstring(_docstring(plain))
-        self.definition: Tool = Tool(name, description, self._schema(texts))
+        description = marked.description if description is None else description
+        self._arguments: _Arguments | None = None
+        if schema is not None:
+            self._arguments = _Described(name, schema, handler)
+        elif handler is not None:
+            written, texts = read_docstring(docstring(_plain(handler)))
+            description = written if description is None else description
+            self._arguments = Arguments(handler, _plain(handler), name, texts)
+        parameters = self._arguments.schema if self._arguments else _NOTHING
+        self.definition: ToolDefinition = ToolDefinition(name, description or "", parameters)
+
+    def __repr__(self) -> str:
+        return f"<mull.Tool {self.name}>"
 
     @property
     def name(self) -> str:
         """The name that the model uses."""
         return self.definition.name
 
+    @property
+    def changes(self) -> bool:
+        """Whether a call may change anything."""
+        return bool(self._changes)
+
+    def guarded(self) -> Tool:
+        """The same tool; if it does not say whether it changes anything, it does."""
+        if self._changes is not None:
+            return self
+        same = object.__new__(Tool)
+        same.__dict__.update(self.__dict__, _changes=True)
+        return same
+
     def prepare(self, call: ToolCallBlock) -> PreparedCall:
-        """Validate the arguments against the annotations.
+        """Validate the arguments.
 
         Raises:
             ToolFailure: they do not match.
         """
-        schema = self.definition.parameters
+        handler, arguments, schema = self.handler, self._arguments, self.definition.parameters
+        if handler is None or arguments is None:
+            raise ToolFailure(f"{self.name} has no function that could be called")
         given = input_of(call, schema)
-        values = read_arguments(given, self._arguments, schema)
-        bound = self._bind({name: getattr(values, name) for name in given})
+        values = arguments.read(given)
+
+        async def work(context: ToolContext) -> Outcome:
+            args, kwargs = arguments.call(values, context)
+            return await run_function(
+                functools.partial(handler, *args, **kwargs), context, self.timeout
+            )
+
         written = f"{self.name}({', '.join(f'{key}={value!r}' for key, value in given.items())})"
         asked = Asked(self.name, self.changes, json_subject(given))
         preview = Preview(one_line(written), visible(written))
-        return PreparedCall(call, self.source, asked, preview, lambda context: _outcome(bound))
-
-    def _bind(self, values: Mapping[str, Any]) -> Callable[[], Any]:
-        """The Python call; omitted arguments get the function's own defaults."""
-        bound = self._signature.bind_partial()
-        bound.arguments.update(values)
-        return functools.partial(self._function, *bound.args, **bound.kwargs)
-
-    def _schema(self, texts: Mapping[str, str]) -> dict[str, Any]:
-        try:
-            schema = schema_of(self._arguments, texts)
-        except TypeError as error:
-            why = str(error).rpartition("\n")[2]
-            raise LocalError(f"{self._arguments.__name__} cannot be a tool: {why}") from None
-        for parameter in self._signature.parameters.values():
-            with contextlib.suppress(TypeError, ValueError):  # JSON cannot express every default
-                if parameter.default is not parameter.empty:
-                    default = msgspec.json.decode(msgspec.json.encode(parameter.default))
-                    schema["properties"][parameter.name]["default"] = default
-        return schema
+        return PreparedCall(call, self.source, asked, preview, work)
 
 
-def tools_from(functions: Iterable[Callable[..., Any] | RunnableTool]) -> dict[str, RunnableTool]:
-    """The tools by name; existing tools are left as they are.
+AnyTool: TypeAlias = Callable[..., Any] | RunnableTool
+"""What can be passed as a tool: a function, a `Tool`, or another object with its methods."""
+
+_NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+@overload
+def tool(function: _F, /) -> _F: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    changes: bool | None = None,
+    timeout: float | None = None,
+) -> Callable[[_F], _F]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    changes: bool | None = None,
+    timeout: float | None = None,
+) -> Callable[..., Any]:
+    """Say how a function is offered as a tool: `@mull.tool(changes=True, timeout=30)`.
+
+    The function stays as it is, and can be a method. `name` and `description` replace its own,
+    `changes` says whether a call may change anything, and `timeout` is how many seconds a call may
+    take.
 
     Raises:
-        LocalError: one of them cannot be a tool, or two have the same name.
+        LocalError: what is decorated is not a function.
+    """
+    options = _Options(name, description, changes, _checked(timeout))
+
+    def mark(function: Any) -> Any:
+        if not inspect.isfunction(function):
+            raise LocalError(
+                f"@mull.tool cannot mark {function!r}: it is for functions; put it below "
+                "@staticmethod and @classmethod, and use mull.Tool(handler=…) for other callables"
+            )
+        setattr(function, _MARK, options)
+        return function
+
+    return mark if function is None else mark(function)
+
+
+def tools_from(given: Iterable[AnyTool], *, guarded: bool = False) -> dict[str, RunnableTool]:
+    """The tools by name. If they are `guarded`, those that do not say otherwise change something.
+
+    Raises:
+        LocalError: one of them cannot be a tool, has no handler, or two have the same name.
     """
     tools: dict[str, RunnableTool] = {}
-    for given in functions:
-        tool = given if isinstance(given, RunnableTool) else FunctionTool(given)
-        name = tool.definition.name
+    for one in given:
+        made = one if isinstance(one, RunnableTool) else Tool(handler=one)
+        if isinstance(made, Tool):
+            if made.handler is None:
+                raise LocalError(
+                    f"the tool {made.name} has no handler: give it one, or offer it with "
+                    "mull.complete and handle its calls"
+                )
+            made = made.guarded() if guarded else made
+        name = made.definition.name
         if name in tools:
             raise LocalError(f"two tools are called {name!r}: rename one of them")
-        tools[name] = tool
+        tools[name] = made
     return tools
+
+
+class _Described:
+    """Arguments of which only a JSON schema is known."""
+
+    def __init__(
+        self, name: str, schema: Mapping[str, Any], handler: Callable[..., Any] | None
+    ) -> None:
+        if not isinstance(schema, Mapping):
+            raise LocalError(
+                f"{name} cannot be a tool: its schema must be a JSON schema, not {schema!r}: to "
+                "use a type, annotate the parameters of the handler"
+            )
+        schema = {key: value for key, value in schema.items() if key != "$schema"}
+        fault = first_fault(schema)
+        if fault is None and schema.get("type", "object") != "object":
+            fault = f"its type is {schema.get('type')!r}, not 'object'"
+        if fault is not None:
+            raise LocalError(f"{name} cannot be a tool: its schema is not valid: {fault}")
+        self.schema = {"type": "object", **schema}
+        self._context = context_parameters(_plain(handler)) if handler else []
+        for argument in schema.get("properties", {}) if handler else ():
+            if not _accepts(handler, argument):
+                raise LocalError(
+                    f"{name} cannot be a tool: its handler is called with the arguments by name, "
+                    f"and has no parameter {argument!r}"
+                )
+
+    def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        misfit = first_misfit(given, self.schema)
+        if misfit is not None:
+            raise wrong(misfit, self.schema)
+        return dict(given)
+
+    def call(self, values: Mapping[str, Any], context: ToolContext) -> Call:
+        return Call((), {**values, **dict.fromkeys(self._context, context)})
+
+
+_Arguments: TypeAlias = Arguments | _Described
+
+
+def _accepts(handler: Any, argument: str) -> bool:
+    """Whether the handler can be called with this argument by name, as far as is known."""
+    try:
+        parameters = inspect.signature(handler).parameters
+    except (TypeError, ValueError):
+        return True
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return True
+    found = parameters.get(argument)
+    return found is not None and found.kind in (found.POSITIONAL_OR_KEYWORD, found.KEYWORD_ONLY)
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -151,128 +281,20 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     return MethodType(type(function).__call__, function)
 
 
-def _docstring(plain: Callable[..., Any]) -> str:
-    if (
-        inspect.ismethod(plain) and plain.__name__ == "__call__"
-    ):  # otherwise Python's own would be inherited
-        return inspect.cleandoc(plain.__doc__ or type(plain.__self__).__doc__ or "")
-    return inspect.getdoc(plain) or ""
+def _options_of(handler: Callable[..., Any]) -> _Options:
+    options = getattr(_plain(handler), _MARK, None)
+    return options if isinstance(options, _Options) else _Options()
 
 
-def _arguments_of(
-    function: Callable[..., Any], plain: Callable[..., Any], name: str
-) -> tuple[inspect.Signature, type[msgspec.Struct]]:
-    """The function's parameters, and the same as a struct to validate against."""
-    if inspect.isgeneratorfunction(plain) or inspect.isasyncgenfunction(plain):
-        raise LocalError(f"{name} cannot be a tool: it is a generator; return a list instead")
-    try:
-        hints = _hints(plain)
-        signature = inspect.signature(function)
-    except (NameError, TypeError, ValueError) as error:
-        raise LocalError(f"{name} cannot be a tool: its signature is unclear: {error}") from None
-    settled = function.keywords if isinstance(function, functools.partial) else {}
-    parameters = [one for one in signature.parameters.values() if one.name not in settled]
-    fields: list[Any] = []
-    for parameter in parameters:
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise LocalError(
-                f"{name} cannot be a tool: {str(parameter).partition(':')[0]} has no "
-                "schema; declare each argument"
-            )
-        kind = hints.get(parameter.name, Any)
-        if parameter.default is parameter.empty:
-            fields.append((parameter.name, kind))
-        else:
-            accepted = (kind, None) if parameter.default is None else (kind,)
-            fields.append((parameter.name, Union[*accepted, msgspec.UnsetType], msgspec.UNSET))
-    struct = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
-    return signature.replace(parameters=parameters), struct
+def _name_of(handler: Callable[..., Any] | None) -> str:
+    if handler is None:
+        raise LocalError("a tool without a handler needs a name: mull.Tool(name, …)")
+    name = str(getattr(_plain(handler), "__name__", ""))
+    return type(handler).__name__ if name == "__call__" else name
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations of the parameters; a text in `Annotated` describes its parameter."""
-    written = {n: a for n, a in getattr(function, "__annotations__", {}).items() if n != "return"}
-    found = SimpleNamespace(__annotations__=written, __wrapped__=function)
-    hints = get_type_hints(found, include_extras=True)
-    for name, kind in hints.items():
-        if kind is object:
-            hints[name] = Any
-        elif get_origin(kind) is Annotated:
-            for text in (one for one in kind.__metadata__ if isinstance(one, str)):
-                hints[name] = Annotated[kind, msgspec.Meta(description=text)]
-    return hints
-
-
-def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """The description of the function and of each parameter, in Google, NumPy or Sphinx style."""
-    texts = {found[1]: found[2] for found in _FIELD.finditer(text) if found[1]}
-    ends = [found.start() for found in _FIELD.finditer(text)]
-    sections = list(_SECTION.finditer(text))
-    for found, following in zip_longest(sections, sections[1:]):
-        if found[1] in _NOT_FOR_MODELS:
-            ends.append(found.start())
-        if found[1] in _OF_ARGUMENTS:
-            section = text[found.end() : following.start() if following else len(text)]
-            texts.update(_rows(section, _ROWS[found[2].strip()[0]]))
-    said = {name: " ".join(words.split()) for name, words in texts.items()}
-    return text[: min(ends, default=len(text))].strip(), {n: one for n, one in said.items() if one}
-
-
-def _rows(section: str, row: re.Pattern[str]) -> Iterator[tuple[str, str]]:
-    """The parameters of a section: each starts at a line that is not indented further."""
-    for part in re.split(r"\n(?=\S)", inspect.cleandoc(section)):
-        if found := row.match(part):
-            yield found[1], found[2]
-
-
-async def _outcome(function: Callable[[], Any]) -> Outcome:
-    """Call it, a blocking function in its own thread: all calls of an answer run at once, however
-    many, and one that never ends blocks neither the others nor the end of the program.
-    """
-    if inspect.iscoroutinefunction(function):
-        return _outcome_of(await function())
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def settle(result: Any) -> None:
-        if not done.done():
-            done.set_result(result)
-
-    def call() -> None:
-        result = context.run(_attempt, function)
-        with contextlib.suppress(RuntimeError):  # the loop may be closed
-            loop.call_soon_threadsafe(settle, result)
-
-    threading.Thread(target=call, name="mull tool", daemon=True).start()
-    result = await done
-    return result if isinstance(result, Outcome) else _outcome_of(await result)
-
-
-def _attempt(function: Callable[[], Any]) -> Any:
-    """The outcome; an awaitable is returned as it is."""
-    try:
-        value = function()
-        return value if inspect.isawaitable(value) else _outcome_of(value)
-    except BaseException as error:  # whatever a tool raises is an answer to the model
-        return Outcome(explain(error), failed=True)
-
-
-def _outcome_of(value: Any) -> Outcome:
-    return Outcome("", media=(value,)) if isinstance(value, MediaBlock) else Outcome(_text(value))
-
-
-def _text(value: Any) -> str:
-    """Text as it is, also from bytes; anything else as JSON or as Python prints it."""
-    if isinstance(value, bytes | bytearray):
-        with contextlib.suppress(UnicodeDecodeError):
-            return value.decode()
-    try:
-        plain = msgspec.to_builtins(value, enc_hook=str)
-        if isinstance(plain, str):
-            return plain
-        import json  # keeps NaN and lone surrogates, which msgspec rejects or drops
-
-        return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError):
-        return str(value)
+def _checked(timeout: Any) -> float | None:
+    is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if timeout is None or (is_number and 0 < timeout < float("inf")):
+        return timeout  # type: ignore[no-any-return]
+    raise LocalError(f"timeout must be a number of seconds above 0, not {timeout!r}")

@@ -48,7 +48,11 @@ from mull.settings.presets import preset_values
 from mull.settings.registry import SettingValue, parse_all
 
 if TYPE_CHECKING:
+    from mull.agent.approving import ApproveFunction
     from mull.agent.calls import Approve
+    from mull.agent.engine import Engine
+    from mull.agent.functions import AnyTool
+    from mull.agent.mcp.given import GivenServers, McpGiven
     from mull.agent.shorten import Shortener
     from mull.agent.tools.tool import RunnableTool
     from mull.client.access import Access
@@ -78,7 +82,11 @@ class Conversation:
         if model is not None:
             self.settings.set_model(model)
         given = _reach_from(options)
-        self._tools: Mapping[str, RunnableTool] = _tools_from(options.get("tools", ()))
+        approve = options.get("approve")
+        self._admission = _admission(approve)
+        self._tools = _tools_from(options.get("tools") or (), guarded=approve is not None)
+        self._context = options.get("context")
+        self._mcp = _servers_from(options.get("mcp"), self._engine)
         self._limits = options.get("limits")
         usual = self._engine.setup.parameters
         self._parameters = parameters_over(
@@ -89,7 +97,7 @@ class Conversation:
         )
         self.interactive = self.patient = False
         self._recorder: Recorder | None = None
-        self._approve: Approve | None = None
+        self._is_single = False
         self._shorten: Shortener | None = None
         self._running: Turn | None = None
         self._steering: deque[Message] = deque()
@@ -279,10 +287,12 @@ class Conversation:
         made.settings = self.settings.fork()
         made.target = self.target
         made.interactive = made.patient = False
-        made._engine, made._limits, made._approve = self._engine, self._limits, self._approve
-        made._parameters, made._tools = self._parameters, dict(self.tools)
+        made._engine, made._limits, made._parameters = self._engine, self._limits, self._parameters
+        made._tools, made._admission = dict(self._own_tools()), self._admission
+        made._context, made._mcp = self._context, self._mcp and self._mcp.lent()
         made._reaches = self._reaches.fork()
         made._recorder = made._shorten = made._running = None
+        made._is_single = False
         made._steering, made._subscribers = deque(), []
         return made
 
@@ -299,13 +309,17 @@ class Conversation:
         await self.aclose()
 
     def close(self) -> None:
-        """Release what belongs to the conversation. Connections belong to its engine, which others
-        may be using: they are closed with their event loop, or with the engine.
+        """Release what belongs to the conversation: its MCP servers end. Connections belong to its
+        engine, which others may be using: they are closed with their event loop, or with the
+        engine.
         """
+        if self._mcp is not None:
+            self._mcp.close_now()
 
     async def aclose(self) -> None:
         """`close` on the caller's event loop."""
-        self.close()
+        if self._mcp is not None:
+            await self._mcp.close()
 
     @property
     def options(self) -> RequestOptions:
@@ -314,7 +328,11 @@ class Conversation:
 
     @property
     def tools(self) -> Mapping[str, RunnableTool]:
-        """The tools offered to the model."""
+        """The tools offered to the model; those of MCP servers once they have started."""
+        own = self._own_tools()
+        return own if self._mcp is None else {**own, **self._mcp.tools(self.snapshot())}
+
+    def _own_tools(self) -> Mapping[str, RunnableTool]:
         return self._tools
 
     def resolve(self, model: str | None) -> Target:
@@ -358,6 +376,13 @@ class Conversation:
             interactive=self.interactive,
             end_thought=self._engine.thought_ender(target, way),
         )
+
+    async def _look_around(self) -> bool:
+        """Start the MCP servers, and query a server of the user's own; returns whether the next
+        request is different for it.
+        """
+        started = self._mcp is not None and await self._mcp.start()
+        return await self.inspect_server() or started
 
     async def inspect_server(self) -> bool:
         """Query a server of the user's own about the current model; returns whether that is
@@ -406,11 +431,12 @@ class Conversation:
         turn = Turn(
             log=self.log,
             situation=situation,
-            inspect=self.inspect_server,
+            inspect=self._look_around,
             now=situation(),  # a missing key is reported before anything is sent
             limits=limits,
             shape=parameters.shape,
-            approve=self._approve,
+            approve=self._admission(),
+            context=self._context,
             shorten=self._shortener,
             recorder=self._recorder,
             steering=self._steering,
@@ -447,6 +473,8 @@ class Conversation:
             raise
         finally:
             self._running = None
+            if self._is_single:
+                await self.aclose()
 
     def _check_idle(self) -> None:
         if self._running is not None:
@@ -490,12 +518,30 @@ def _with_tools(options: RequestOptions, tools: Mapping[str, RunnableTool]) -> R
     return replace(options, tools=(*options.tools, *(one.definition for one in tools.values())))
 
 
-def _tools_from(
-    functions: Iterable[Callable[..., Any] | RunnableTool],
-) -> Mapping[str, RunnableTool]:
-    given = tuple(functions)
-    if not given:
+def _tools_from(given: Iterable[AnyTool], *, guarded: bool) -> Mapping[str, RunnableTool]:
+    listed: object = given
+    if not isinstance(listed, Iterable) or isinstance(listed, str | Mapping):
+        raise LocalError(f"tools must be a list of functions, not {type(given).__name__}")
+    tools = tuple(given)
+    if not tools:
         return {}
     from mull.agent.functions import tools_from
 
-    return tools_from(given)
+    return tools_from(tools, guarded=guarded)
+
+
+def _admission(approve: ApproveFunction | None) -> Callable[[], Approve | None]:
+    """What decides on the calls of a turn; None lets them all run."""
+    if approve is None:
+        return lambda: None
+    from mull.agent.approving import approval
+
+    return approval(approve)
+
+
+def _servers_from(given: McpGiven | None, engine: Engine) -> GivenServers | None:
+    if given is None:
+        return None
+    from mull.agent.mcp.given import GivenServers
+
+    return GivenServers(given, isolated=engine.setup.isolated)

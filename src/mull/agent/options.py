@@ -19,12 +19,14 @@ from mull.agent.given import sayable
 from mull.agent.reach import Key
 from mull.neutral.errors import LocalError
 from mull.neutral.messages import Dialect, Message
-from mull.neutral.request import NamedTool, RequestOptions, Tool, ToolChoice
+from mull.neutral.request import NamedTool, RequestOptions, ToolChoice, ToolDefinition
 
 if TYPE_CHECKING:
+    from mull.agent.approving import ApproveFunction
     from mull.agent.engine import Engine
+    from mull.agent.functions import AnyTool
+    from mull.agent.mcp.given import McpGiven
     from mull.agent.structured import Shape
-    from mull.agent.tools.tool import RunnableTool
     from mull.client.exchange import ExchangeOptions
 
 __all__ = [
@@ -101,17 +103,25 @@ class CompleteOptions(RequestParameters, ReachOptions, total=False):
     """
 
     system: str | None
-    tools: Iterable[Callable[..., Any] | RunnableTool | Tool | Mapping[str, Any]]
+    tools: Iterable[AnyTool | ToolDefinition | Mapping[str, Any]]
     settings: Mapping[str, object] | None
 
 
 class ConversationOptions(TurnParameters, ReachOptions, total=False):
-    """The keywords of `Conversation` beside its model, and of the functions that create one."""
+    """The keywords of `Conversation` beside its model, and of the functions that create one.
+
+    `approve` decides on calls of tools that change something, or that do not say whether they do.
+    `context` is passed to tools that ask for it, as `ToolContext.deps`. `mcp` are MCP servers by
+    name: they start with the first question, and end when the conversation is closed.
+    """
 
     system: str | None
-    tools: Iterable[Callable[..., Any] | RunnableTool]
+    tools: Iterable[AnyTool]
     settings: Mapping[str, object] | None
     messages: Iterable[Message]
+    approve: ApproveFunction | None
+    context: Any
+    mcp: McpGiven | None
 
 
 class Parameterized(Struct, frozen=True):

@@ -170,7 +170,7 @@ class Turn(Struct):
     here if there are none. `heard` is when the endpoint's last byte arrived, by the monotonic
     clock, or when it was asked; None while nothing is awaited. An answer in a `shape` has a
     `value`; `costs` are those of the answers, in dollars, and `waits` the seconds until the first
-    piece of each. The turn took `seconds`.
+    piece of each. The turn took `seconds`. Tools get the `context`.
     """
 
     log: Log
@@ -195,6 +195,7 @@ class Turn(Struct):
     error: BaseException | None = None
     task: asyncio.Task[Any] | None = None
     heard: float | None = None
+    context: Any = None
     shape: Shape | None = None
     value: Any = None
     answer: Answer | None = None
@@ -421,7 +422,15 @@ async def _run_tools(turn: Turn) -> None:
         turn.hub.publish(tuple(calls.in_order(event)))
 
     made, approve = turn.messages[-1].tool_calls, turn.approve or allow_all
-    calls = Calls(made, turn.now.tools, approve, put, _allowance(turn, len(made)))
+    calls = Calls(
+        made,
+        turn.now.tools,
+        approve,
+        put,
+        _allowance(turn, len(made)),
+        deps=turn.context,
+        messages=turn.log.messages,
+    )
     try:
         await calls.run()
     finally:

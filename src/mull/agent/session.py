@@ -34,9 +34,10 @@ from mull.store.checkpoints import checkpoints_of
 from mull.store.sessions.recorder import Recorder
 
 if TYPE_CHECKING:
+    from mull.agent.calls import Approve
     from mull.agent.engine import Engine
     from mull.agent.toolbox import Toolbox
-    from mull.agent.tools.tool import RunnableTool
+    from mull.agent.tools.tool import PreparedCall, RunnableTool
     from mull.policy.compress.plan import Strategy
     from mull.settings.profile import Parameters
     from mull.store.sessions.values import Changes, SessionInfo, SessionStore
@@ -73,7 +74,7 @@ class Session(Conversation):
         self.restored: tuple[Restored, ...] = ()
         """What the last `undo` or `redo` did to files."""
         if toolbox is not None:
-            self._approve = toolbox.gate.admit
+            self._admission = _admission(toolbox, self._admission)
             toolbox.snapshot = self.snapshot
             checkpoints = checkpoints_of(info.id)
             toolbox.workspace.keeper = Keeper(checkpoints, self._last_turn, warn)
@@ -238,9 +239,7 @@ class Session(Conversation):
         counter = self._engine.counter_for(target)
         return prepare_quickly(self.log, self.snapshot(), target, self.options, counter=counter)
 
-    @property
-    def tools(self) -> Mapping[str, RunnableTool]:
-        """The tools offered to the model; servers may have changed theirs."""
+    def _own_tools(self) -> Mapping[str, RunnableTool]:
         toolbox = self.offered_toolbox
         offered = toolbox.offered(self.target.facts.taught_tools) if toolbox else {}
         return {**self._tools, **offered}
@@ -315,6 +314,7 @@ class Session(Conversation):
         owned, self._owned = self._owned, None
         if owned is not None:
             owned.close_now()
+        super().close()
 
     async def aclose(self) -> None:
         """`close` on the caller's event loop."""
@@ -326,6 +326,7 @@ class Session(Conversation):
         owned, self._owned = self._owned, None
         if owned is not None:
             await owned.close()
+        await super().aclose()
 
     def _release(self) -> None:
         if self._kept.is_held:
@@ -354,6 +355,24 @@ class Session(Conversation):
     def _turn(self, options: TurnParameters | None = None, limits: Limits = LIMITS) -> Turn:
         self._check_open()
         return super()._turn(options, limits)
+
+
+def _admission(
+    toolbox: Toolbox, given: Callable[[], Approve | None]
+) -> Callable[[], Approve | None]:
+    """A toolbox decides on its own tools, and on others if nothing else was given for those."""
+
+    def admission() -> Approve:
+        others = given()
+
+        async def admit(call: PreparedCall) -> str | None:
+            if others is None or call.asked.tool in toolbox.all:
+                return await toolbox.gate.admit(call)
+            return await others(call)
+
+        return admit
+
+    return admission
 
 
 def restore_settings(

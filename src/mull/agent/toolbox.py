@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING
 
+from mull.agent.approving import ApproveFunction, approver_of
 from mull.agent.instructions import BASE, Instruction, load_instructions, system_prompt
+from mull.agent.mcp.elsewhere import at, at_now, from_here
 from mull.agent.mcp.find import OnDemand
 from mull.agent.mcp.servers import McpServers, may_mean
 from mull.agent.mcp.settled import referred
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Toolbox"]
 
-_T = TypeVar("_T")
-
 
 class Toolbox:
     """What a model may use in a folder. Servers are started by `start` and ended by `close`.
@@ -60,7 +60,7 @@ class Toolbox:
         *,
         wanted: str = "all",
         mode: Mode = "ask",
-        approver: Approver | None = None,
+        approver: Approver | ApproveFunction | None = None,
         trusted: bool = False,
         on_change: Callable[[ServerStatus], None] | None = None,
         warn: Callable[[str], None] = log_warning,
@@ -79,7 +79,11 @@ class Toolbox:
         policy = load_policy(config_dir(), root)
         self.warnings = self._policy_warnings = policy.warnings
         self.gate: Gate = Gate(
-            mode, policy.rules, approver, lambda rule: allow_always(config_dir(), root, rule), warn
+            mode,
+            policy.rules,
+            approver_of(approver),
+            lambda rule: allow_always(config_dir(), root, rule),
+            warn,
         )
         self._own = builtin_tools(
             self.workspace,
@@ -127,7 +131,7 @@ class Toolbox:
         """Start the servers that other tools come from."""
         if self.mcp is not None and self._home is not None:
             servers = self.mcp
-            await _at(self._home, lambda: servers.start(wanted))
+            await at(self._home, lambda: servers.start(wanted))
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:
@@ -152,7 +156,7 @@ class Toolbox:
         await asyncio.to_thread(self.workspace.jobs.end)
         servers, home = self._let_go()
         if servers is not None and home is not None:
-            await _at(home, servers.close)
+            await at(home, servers.close)
 
     def close_now(self) -> None:
         """`close` for blocking code. On the servers' own event loop, which cannot wait for itself,
@@ -160,14 +164,8 @@ class Toolbox:
         """
         self.workspace.jobs.end()
         servers, home = self._let_go()
-        if servers is None or home is None:
-            return
-        if home is _running_loop():
-            self._closing = home.create_task(servers.close())
-        elif home.is_running():
-            asyncio.run_coroutine_threadsafe(servers.close(), home).result()
-        else:
-            home.run_until_complete(servers.close())
+        if servers is not None and home is not None:
+            self._closing = at_now(home, servers.close)
 
     def _let_go(self) -> tuple[McpServers | None, asyncio.AbstractEventLoop | None]:
         """The servers to end and their event loop, if there are any; they offer nothing more."""
@@ -203,13 +201,14 @@ class Toolbox:
         return {**self._own, **self._served()}
 
     def _served(self) -> Mapping[str, RunnableTool]:
-        """The servers' tools; a turn on another event loop reaches them over there."""
-        served: Mapping[str, RunnableTool] = {}
-        if self.mcp and self.is_started:
-            served = {**self.mcp.tools, **self.mcp.resource_tools}
-        here, home = _running_loop(), self._home
-        there = None if here is None or here is home else home
-        return {name: _Served(tool, there, self.workspace) for name, tool in served.items()}
+        """The servers' tools."""
+        if not (self.mcp and self.is_started):
+            return {}
+        served = {**self.mcp.tools, **self.mcp.resource_tools}
+        return {
+            name: _Served(tool, self.workspace)
+            for name, tool in from_here(served, self._home).items()
+        }
 
     def offered(self, taught: Collection[str] | None = None) -> Mapping[str, RunnableTool]:
         """The tools offered to the model now; in read-only mode, only those that change nothing.
@@ -258,68 +257,25 @@ def _trouble(status: ServerStatus) -> list[str]:
 
 
 class _Served:
-    """A tool of a server: its long results are put aside like a command's. The server may run on
-    another event loop, in another thread.
-    """
+    """A tool of a server whose long results are put aside like a command's."""
 
-    def __init__(
-        self, tool: RunnableTool, home: asyncio.AbstractEventLoop | None, workspace: Workspace
-    ) -> None:
+    def __init__(self, tool: RunnableTool, workspace: Workspace) -> None:
         self._tool = tool
-        self._home = home
         self._workspace = workspace
         self.definition = tool.definition
         self.changes = tool.changes
         self.source = tool.source
 
     def prepare(self, call: ToolCallBlock) -> PreparedCall:
-        """The same call, run over there; its progress is passed back."""
+        """The same call."""
         prepared = self._tool.prepare(call)
 
         async def work(context: ToolContext) -> Outcome:
-            outcome = await self._done(prepared, context)
+            outcome = await prepared.work(context)
             most = room(context.tokens, MOST)
             return outcome._replace(text=fitted(outcome.text, most, self._workspace.put_aside))
 
         return replace(prepared, work=work)
-
-    async def _done(self, prepared: PreparedCall, context: ToolContext) -> Outcome:
-        if self._home is None:
-            return await prepared.work(context)
-        over = _Over(asyncio.get_running_loop(), context)
-
-        async def there() -> Outcome:
-            return await prepared.work(over)
-
-        return await _at(self._home, there)
-
-
-class _Over(NamedTuple):
-    """Passes events to another loop."""
-
-    loop: asyncio.AbstractEventLoop
-    context: ToolContext
-
-    @property
-    def tokens(self) -> int | None:
-        return self.context.tokens
-
-    def emit(self, text: str) -> None:
-        self.loop.call_soon_threadsafe(self.context.emit, text)
-
-
-async def _at(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-    """The result of work on that loop."""
-    if loop is asyncio.get_running_loop():
-        return await work()
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(), loop))
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 def _key_variables(setup: Setup) -> list[str]:

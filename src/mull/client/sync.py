@@ -17,7 +17,7 @@ import threading
 import weakref
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
 
 __all__ = ["BlockingLoop"]
@@ -26,8 +26,14 @@ _T = TypeVar("_T")
 _Queue: TypeAlias = SimpleQueue[Any]
 _PATIENCE = 5.0
 """Seconds that work under way gets to end when the loop is closed."""
+_DEEPEST = 10
+_AGAIN = 0.5
+"""Seconds after which abandoned work is interrupted again."""
 
 _living: weakref.WeakSet[BlockingLoop] = weakref.WeakSet()
+_waiting: dict[asyncio.AbstractEventLoop, asyncio.AbstractEventLoop] = {}
+"""Loops that can do nothing now, because code on them called a blocking function, and the loop that
+each of them waits for."""
 _inherited: list[asyncio.AbstractEventLoop] = []
 """Loops of a parent process. They share its sockets and its place to wait for them, so they are
 neither used nor closed nor collected here."""
@@ -42,8 +48,11 @@ class _End(NamedTuple):
 class BlockingLoop:
     """Runs coroutines and asynchronous iterators for callers that block. Close it when done."""
 
-    def __init__(self) -> None:
+    def __init__(self, depth: int = 0) -> None:
+        """`depth` is how many other loops wait for this one."""
+        self._depth = depth
         self._starting = threading.Lock()
+        self._inner: BlockingLoop | None = None
         self._start()
         _living.add(self)
 
@@ -76,6 +85,8 @@ class BlockingLoop:
 
     def close(self) -> None:
         """Cancel what is under way and end the thread."""
+        if self._inner is not None:
+            self._inner.close()
         self._finalizer()
 
     def _start(self) -> None:
@@ -101,11 +112,13 @@ class BlockingLoop:
         with self._starting:
             if self._forked:
                 self._start()
-        if threading.current_thread() is self._thread:
-            raise RuntimeError("the blocking client cannot be used from its own event loop")
         if not self._finalizer.alive:
             raise RuntimeError("this client was closed")
         loop = self._loop
+        if self._inner is not None and loop in _waiting:  # what it waits for may have called this
+            return (yield from self._inner._work(begin, may_be_ended=may_be_ended))
+        if threading.current_thread() is self._thread:
+            return (yield from self._work_inside(begin, may_be_ended=may_be_ended))
         queue: _Queue = SimpleQueue()
         tasks: list[asyncio.Task[Any]] = []
 
@@ -134,6 +147,23 @@ class BlockingLoop:
             if not ended and self._loop is loop and self._finalizer.alive:
                 _abandon(loop, tasks, queue)
 
+    def _work_inside(
+        self, begin: Callable[[_Queue], Coroutine[Any, Any, Any]], *, may_be_ended: bool
+    ) -> Generator[Any, None, Any]:
+        """The same for asynchronous code on this very loop, such as a tool that asks a question: a
+        second loop does the work, and this one waits for it."""
+        if self._depth >= _DEEPEST:
+            raise RuntimeError(
+                f"blocking calls are nested more than {_DEEPEST} deep: use the asynchronous ones"
+            )
+        if self._inner is None:
+            self._inner = BlockingLoop(self._depth + 1)
+        _waiting[self._loop] = self._inner._loop
+        try:
+            return (yield from self._inner._work(begin, may_be_ended=may_be_ended))
+        finally:
+            del _waiting[self._loop]
+
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     """Run the loop until it is stopped. Work that wants to end the program (`sys.exit` in a
@@ -159,10 +189,20 @@ def _abandon(
     loop: asyncio.AbstractEventLoop, tasks: list[asyncio.Task[Any]], queue: _Queue
 ) -> None:
     loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
-    while type(item := queue.get()) is not _End:
-        pass
+    item: Any = None
+    while type(item) is not _End:
+        _interrupt(loop)
+        with suppress(Empty):
+            item = queue.get(timeout=_AGAIN)
     if not item.task.cancelled():
         item.task.exception()  # looked at, so that nothing complains of it later
+
+
+def _interrupt(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel what the loop waits for, so that it can go on."""
+    if (inner := _waiting.get(loop)) is not None:
+        _interrupt(inner)
+        asyncio.run_coroutine_threadsafe(_cancel_all(), inner)
 
 
 def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:

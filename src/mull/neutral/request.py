@@ -19,6 +19,7 @@ __all__ = [
     "RequestOptions",
     "Tool",
     "ToolChoice",
+    "ToolDefinition",
     "WireRequest",
 ]
 
@@ -32,7 +33,7 @@ class NamedTool(Value, frozen=True):
 ToolChoice: TypeAlias = Literal["auto", "none", "required"] | NamedTool
 
 
-class Tool(Value, frozen=True):
+class ToolDefinition(Value, frozen=True):
     """A function the model may call; `parameters` is a JSON schema.
 
     With `free_text` its input is a text rather than an object; in dialects without such tools, the
@@ -45,6 +46,10 @@ class Tool(Value, frozen=True):
     parameters: dict[str, Any] = {}
     free_text: bool = False
     wire: Wire | None = None
+
+
+Tool: TypeAlias = ToolDefinition
+"""Its name where tools are never run. `mull.Tool` also has the function that runs it."""
 
 
 class HostedTool(Value, frozen=True):
@@ -106,7 +111,7 @@ class RequestOptions(Parameters, frozen=True):
     """
 
     system: str = ""
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[ToolDefinition, ...] = ()
     tool_choice: ToolChoice | None = None
     max_tokens: int | None = None
     stream: bool = True
@@ -131,7 +136,7 @@ class Request(Parameters, frozen=True):
     messages: Sequence[Message]
     thinking: ThinkingPlan
     system: str = ""
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[ToolDefinition, ...] = ()
     tool_choice: ToolChoice | None = None
     max_tokens: int | None = None
     stream: bool = True

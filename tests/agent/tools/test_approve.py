@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mull.agent.functions import FunctionTool
+from mull.agent.functions import Tool
 from mull.agent.tools.approve import ApprovalAnswer, ApprovalRequest, Gate, unknown_rules
 from mull.agent.tools.table import builtin_tools
 from mull.agent.tools.tool import Preview
@@ -51,6 +51,7 @@ def test_reading_is_not_asked_about_and_changing_is(tools):
             "built in",
             Preview("run: make test", "make test", "command"),
             ("run(make test)", "run(make test *)"),
+            arguments={"command": "make test"},
         )
     ]
     assert admit(gate, tools, make) == [None]
@@ -154,7 +155,7 @@ def test_other_tools_are_asked_about_as_a_whole():
     def deploy(where: str) -> str:
         return where
 
-    tools = {"deploy": FunctionTool(deploy, changes=True)}
+    tools = {"deploy": Tool(handler=deploy, changes=True)}
     person = Person(ApprovalAnswer("session"))
     gate = Gate(approver=person)
     assert admit(gate, tools, call("deploy", where="a")) == [None]

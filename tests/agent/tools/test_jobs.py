@@ -132,14 +132,12 @@ def test_they_end_with_the_workspace(tmp_path):
 SCRIPT = """
 import asyncio, sys
 from mull.agent.tools.table import builtin_tools
+from mull.agent.tools.tool import ToolContext
 from mull.agent.tools.workspace import Workspace
 from mull.neutral.blocks import ToolCallBlock
-class Context:
-    tokens = None
-    def emit(self, text): pass
 kept = Workspace(sys.argv[1])
 call = ToolCallBlock("c", "run", {"command": "echo $$; exec sleep 999", "background": True})
-print(asyncio.run(builtin_tools(kept)["run"].prepare(call).run(Context())).output.split()[0])
+print(asyncio.run(builtin_tools(kept)["run"].prepare(call).run(ToolContext(None))).output.split()[0])
 """
 
 

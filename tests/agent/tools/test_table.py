@@ -2,7 +2,7 @@
 
 import pytest
 
-from mull.agent.functions import FunctionTool
+from mull.agent.functions import Tool
 from mull.agent.tools import table
 from mull.agent.tools.table import GROUPS, TOOL_NAMES, builtin_tools, choose_tools
 from mull.neutral.errors import LocalError
@@ -74,7 +74,7 @@ def test_functions_can_be_chosen_too(tools):
     def weather(city: str) -> str:
         return city
 
-    every = {**tools, "weather": FunctionTool(weather)}
+    every = {**tools, "weather": Tool(handler=weather)}
     assert list(choose_tools("weather", every)) == ["weather"]
     assert "weather" in choose_tools("read", every)
     assert set(GROUPS).isdisjoint({"weather"})

@@ -48,7 +48,8 @@ class McpServers:
     """The servers of a session: `async with McpServers(config.mcp) as servers: servers.tools`.
 
     `on_change` gets the new status whenever a server starts, fails, ends or changes its tools. With
-    `lazy`, a server whose tools are known from an earlier run starts at the first call.
+    `lazy`, a server whose tools are known from an earlier run starts at the first call. Without
+    `logins`, stored ones are not used. `home` is the event loop that they run on, while they do.
     """
 
     def __init__(
@@ -59,7 +60,9 @@ class McpServers:
         logs: Path | None = None,
         on_change: Callable[[ServerStatus], None] | None = None,
         lazy: bool = False,
+        logins: bool = True,
     ) -> None:
+        self.home: asyncio.AbstractEventLoop | None = None
         self._on_change = on_change
         self._lazy = lazy
         self._offered: dict[str, tuple[list[McpTool], list[str]]] = {}
@@ -71,7 +74,7 @@ class McpServers:
                 environ=environ,
                 logs=logs or log_folder(),
                 on_change=self._changed,
-                keys=Keys(data_dir(), environ),
+                keys=Keys(data_dir(), environ) if logins else None,
             )
             for name, config in configs.items()
         ]
@@ -81,6 +84,7 @@ class McpServers:
 
         Returns when each is up, has failed, or is known well enough; `statuses` tells.
         """
+        self.home = asyncio.get_running_loop()
         needed = [server for server in self._servers if may_mean(wanted, server.name)]
         for server in needed:
             server.start(lazily=self._lazy)
@@ -108,6 +112,7 @@ class McpServers:
 
     async def close(self) -> None:
         """End all servers."""
+        self.home = None
         await asyncio.gather(*(server.close() for server in self._servers))
 
     async def __aenter__(self) -> Self:

@@ -113,9 +113,7 @@ def filled(text: str, environ: Mapping[str, str], where: str) -> str:
     """
     missing = [name for name in referred(text) if not environ.get(name)]
     if missing:
-        raise ConfigError(
-            f"config.toml: {where} needs {' and '.join(missing)} in the environment: set it"
-        )
+        raise ConfigError(f"{where} needs {' and '.join(missing)} in the environment: set it")
     return _REFERENCE.sub(lambda found: found[1] or environ[found[2] or found[3]], text)
 
 
@@ -124,8 +122,7 @@ def _header(text: str, where: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     raise ConfigError(
-        f"config.toml: {where} contains a line break or a non-ASCII character: use one "
-        "line of ASCII text"
+        f"{where} contains a line break or a non-ASCII character: use one line of ASCII text"
     )
 
 

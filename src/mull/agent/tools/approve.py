@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -48,7 +48,8 @@ _STRICTNESS = ("run", "ask", "refuse")
 
 
 class ApprovalRequest(Value, frozen=True):
-    """A request for approval. `rules` would allow this and similar calls, the narrowest first.
+    """A request for approval: a call of `tool` with these `arguments`. `rules` would allow this and
+    similar calls, the narrowest first.
 
     `altered` says why an allowing rule does not apply: the tool has changed.
     """
@@ -59,6 +60,7 @@ class ApprovalRequest(Value, frozen=True):
     preview: Preview
     rules: tuple[str, ...]
     altered: str = ""
+    arguments: dict[str, Any] = {}
 
 
 class ApprovalAnswer(Value, frozen=True):
@@ -175,7 +177,13 @@ class Gate:
         asked = call.asked
         answer = await self._approver.ask(
             ApprovalRequest(
-                call.call.id, asked.tool, call.source, call.preview, rules, asked.altered
+                call_id=call.call.id,
+                tool=asked.tool,
+                source=call.source,
+                preview=call.preview,
+                rules=rules,
+                altered=asked.altered,
+                arguments=call.call.input,
             )
         )
         rule = answer.rule or rules[0]

@@ -8,21 +8,42 @@ the preview, the subject of rules and the work all come from that one value.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    runtime_checkable,
+)
 
 import msgspec
 
 from mull.agent.tools.output import fitted
 from mull.neutral.assemble import read_object
 from mull.neutral.blocks import MediaBlock, ToolCallBlock, ToolResultBlock, Value
-from mull.neutral.request import Tool
+from mull.neutral.messages import Message
+from mull.neutral.request import ToolDefinition
 from mull.policy.approval import Asked, Subject
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    D = TypeVar("D", default=Any)
+else:
+    from typing import TypeVar
+
+    D = TypeVar("D")
 
 __all__ = [
     "BUILT_IN",
     "LONGEST_FAILURE",
+    "PRINTED",
     "Outcome",
     "PreparedCall",
     "Preview",
@@ -37,13 +58,18 @@ __all__ = [
     "json_subject",
     "read_arguments",
     "schema_of",
+    "unfinished",
+    "wrong",
 ]
 
 BUILT_IN = "built in"
 """The source of the built-in tools."""
 LONGEST_FAILURE = 8_000
-LONGEST_DIFF = 256 << 10
 """Maximum bytes of a failure: it may repeat the model's input, which has no limit."""
+LONGEST_DIFF = 256 << 10
+PRINTED = "Output up to that point:"
+_MOST_PRINTED = 8_000
+"""Characters kept of an unfinished call's output: its end matters most."""
 
 A = TypeVar("A", bound=msgspec.Struct)
 
@@ -68,15 +94,44 @@ class Outcome(NamedTuple):
     media: tuple[MediaBlock, ...] = ()
 
 
-class ToolContext(Protocol):
-    """What a running tool may use."""
+class ToolContext(Generic[D]):
+    """What a running tool may use.
 
-    @property
-    def tokens(self) -> int | None:
-        """Tokens that the result should not exceed; None if the context window is unknown."""
+    `deps` is what the conversation was given as `context`. `call` is the model's call, `messages`
+    is the conversation up to and including it. `tokens` is how many the result should not exceed;
+    None if the context window is unknown. `cancelled` is set when nobody waits for the result any
+    more, because the turn was interrupted or the time limit was exceeded: a blocking function that
+    takes long should check it, or wait with `cancelled.wait(seconds)`.
+    """
+
+    def __init__(
+        self,
+        deps: D,
+        *,
+        call: ToolCallBlock | None = None,
+        messages: Sequence[Message] = (),
+        tokens: int | None = None,
+        on_emit: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.deps: D = deps
+        self.call: ToolCallBlock = call or ToolCallBlock("", "")
+        self.messages: Sequence[Message] = messages
+        self.tokens: int | None = tokens
+        self.cancelled: threading.Event = threading.Event()
+        self._on_emit = on_emit
+        self._printed = ""
 
     def emit(self, text: str) -> None:
-        """Show output as it arrives."""
+        """Show output as it arrives: a `ToolOutput` event. Callable from any thread."""
+        if not self.cancelled.is_set():
+            self._printed = (self._printed + text)[-_MOST_PRINTED:]
+            self._on_emit(text)
+
+
+def unfinished(context: ToolContext, why: str) -> str:
+    """What the model is told of a call that was stopped: its output is not lost."""
+    printed = context._printed.rstrip()
+    return f"{why} {PRINTED}\n{printed}" if printed else why
 
 
 Work: TypeAlias = Callable[[ToolContext], Awaitable[Outcome]]
@@ -117,6 +172,8 @@ class PreparedCall:
             outcome = Outcome(fitted(str(failure), LONGEST_FAILURE), failed=True)
         except (Exception, SystemExit) as error:  # a bug in a tool must not end the turn
             outcome = Outcome(explain(error), failed=True)
+        finally:
+            context.cancelled.set()
         changed = self.preview.kind == "diff" and not outcome.failed
         diff = fitted(self.preview.detail, LONGEST_DIFF) if changed else ""
         return ToolResultBlock(self.call.id, outcome.text, outcome.failed, outcome.media, diff)
@@ -127,7 +184,7 @@ class RunnableTool(Protocol):
     """A tool that the model may call."""
 
     @property
-    def definition(self) -> Tool:
+    def definition(self) -> ToolDefinition:
         """Name, description and JSON schema, as the model gets them."""
 
     @property
@@ -162,13 +219,20 @@ def json_subject(given: Mapping[str, Any]) -> Subject:
     return Subject("text", msgspec.json.encode(given, order="sorted").decode())
 
 
-def schema_of(arguments: type[msgspec.Struct], texts: Mapping[str, str] = {}) -> dict[str, Any]:
+def schema_of(
+    arguments: type[msgspec.Struct],
+    texts: Mapping[str, str] = {},
+    *,
+    schema_hook: Callable[[type], dict[str, Any]] | None = None,
+) -> dict[str, Any]:
     """The JSON schema; `texts` describe fields that have no description.
 
     Raises:
         TypeError: a field has a type that JSON cannot express.
     """
-    (schema,), parts = msgspec.json.schema_components((arguments,), ref_template="#/$defs/{name}")
+    (schema,), parts = msgspec.json.schema_components(
+        (arguments,), ref_template="#/$defs/{name}", schema_hook=schema_hook
+    )
     own = parts.pop(schema["$ref"].rpartition("/")[2]) if "$ref" in schema else schema
     own.pop("title", None)
     own.pop("description", None)  # the struct's docstring is for readers of the code
@@ -232,7 +296,12 @@ def _clamped(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def read_arguments(
-    given: Mapping[str, Any], arguments: type[A], schema: Mapping[str, Any], *, strict: bool = True
+    given: Mapping[str, Any],
+    arguments: type[A],
+    schema: Mapping[str, Any],
+    *,
+    strict: bool = True,
+    dec_hook: Callable[[type, Any], Any] | None = None,
 ) -> A:
     """The values, validated. If not strict, accepts `"10"` for a number and null for an omitted
     value.
@@ -243,9 +312,14 @@ def read_arguments(
     if not strict:
         given = {name: value for name, value in given.items() if value is not None}
     try:
-        return msgspec.convert(given, arguments, strict=strict)
+        return msgspec.convert(given, arguments, strict=strict, dec_hook=dec_hook)
     except msgspec.ValidationError as error:
-        raise ToolFailure(f"wrong arguments: {error}\nexpected: {_shape(schema)}") from None
+        raise wrong(str(error), schema) from None
+
+
+def wrong(why: str, schema: Mapping[str, Any]) -> ToolFailure:
+    """The failure of a call with invalid arguments: why, and what would be valid."""
+    return ToolFailure(f"wrong arguments: {why}\nexpected: {_shape(schema)}")
 
 
 def _shape(schema: Mapping[str, Any], parts: Mapping[str, Any] | None = None) -> str:
@@ -259,7 +333,9 @@ def _shape(schema: Mapping[str, Any], parts: Mapping[str, Any] | None = None) ->
     return "{" + ", ".join(fields) + "}"
 
 
-def _kind(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
+def _kind(schema: Any, parts: Mapping[str, Any]) -> str:
+    if not isinstance(schema, Mapping):  # true and false are schemas too
+        return "any"
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         part = parts.get(name, {})

@@ -33,7 +33,11 @@ __all__ = ["History"]
 
 _LEFT_OUT = {
     "blank": ("history", "{n} blank text{s} not sent: the API accepts none"),
-    "media": ("history", "{n} attachment{s} not sent: the API has no block for this kind or place"),
+    "media": (
+        "history",
+        "{n} attachment{s} not sent: this API accepts PNG, JPEG, GIF, WebP, PDF and plain text, and"
+        " only from users and tools",
+    ),
     "system": ("history", "{n} system message{s} within the conversation sent as user messages"),
     "misplaced": ("history", "{n} block{s} not sent: not allowed in a message of that role"),
 }

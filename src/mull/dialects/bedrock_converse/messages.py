@@ -34,7 +34,10 @@ __all__ = ["History", "reasoning_block", "text_block"]
 _LONGEST_ID = 64
 _LEFT_OUT = {
     "blank": ("history", "{n} blank text{s} not sent: the API accepts none"),
-    "media": ("history", "{n} attachment{s} not sent: the API has no block for this kind or place"),
+    "media": (
+        "history",
+        "{n} attachment{s} not sent: this API does not accept the format, or a URL outside S3",
+    ),
     "arguments": ("history", "{n} tool call{s} with unreadable arguments sent without them"),
     "system": ("history", "{n} system message{s} within the conversation sent as user messages"),
     "misplaced": ("history", "{n} block{s} not sent: not allowed in a message of that role"),

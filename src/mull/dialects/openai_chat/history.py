@@ -47,7 +47,7 @@ _KNOWN: dict[str, tuple[str, ...]] = {
 }
 """The keys that are read from each role's messages; `name` finds the call of a result."""
 _INNER = ("url", "data", "format", "file_data", "filename")
-_SOUNDS = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+_SOUNDS = {"mp3": "audio/mpeg", "m4a": "audio/mp4"}
 
 
 def read_history(messages: Sequence[Any], system: Any, written_by: Target | None) -> Conversation:
@@ -169,6 +169,8 @@ def _part(part: Any, where: str) -> Block:
             return TextBlock(text)
         case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
             return image_at(url)
+        case {"type": "video_url", "video_url": {"url": str(url), **rest}} if not rest:
+            return data_uri(url) if is_data_uri(url) else MediaBlock("video/mp4", url=url)
         case {"type": "input_audio", "input_audio": {"data": str(data), "format": str(kind)}}:
             return MediaBlock(_SOUNDS.get(kind, f"audio/{kind}"), data)
         case {"type": "file", "file": {"file_data": str(data), **rest}} if is_data_uri(data):

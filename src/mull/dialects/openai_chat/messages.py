@@ -34,9 +34,13 @@ __all__ = ["MessageList"]
 
 _encode = msgspec.json.Encoder().encode
 _BRIDGE = "I have the results."
-_SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+_SOUNDS = {"x-wav": "wav", "mpeg": "mp3", "mp4": "m4a"}
 _LEFT_OUT = {
-    "media": ("media", "{n} attachment{s} not sent: this API has no field for them"),
+    "media": (
+        "media",
+        "{n} attachment{s} not sent: this API accepts URLs only of images and videos, and other "
+        "files only as data",
+    ),
     "opaque": ("history", "{n} part{s} of a kind that this API does not accept back not sent"),
     "empty": ("history", "{n} empty answer{s} not sent"),
 }
@@ -307,15 +311,15 @@ def _paragraphs(texts: Sequence[str]) -> str:
 
 
 def _media(block: MediaBlock) -> dict[str, Any] | None:
-    kind = block.media_type.partition("/")[0]
+    kind, _, form = block.media_type.partition(";")[0].strip().lower().partition("/")
     url = block.url if block.data is None else f"data:{block.media_type};base64,{block.data}"
     if url is None:
         return None
-    if kind == "image":
-        return {"type": "image_url", "image_url": {"url": url}}
+    if kind in ("image", "video"):
+        return {"type": f"{kind}_url", f"{kind}_url": {"url": url}}
     if block.data is None:
         return None
-    if block.media_type in _SOUNDS:
-        sound = {"data": block.data, "format": _SOUNDS[block.media_type]}
+    if kind == "audio":
+        sound = {"data": block.data, "format": _SOUNDS.get(form, form)}
         return {"type": "input_audio", "input_audio": sound}
     return {"type": "file", "file": {"filename": block.name or "file", "file_data": url}}

@@ -128,6 +128,9 @@ class InputItems:
         data = f"data:{block.media_type};base64,{block.data}" if block.data else None
         if block.media_type.startswith("image/") and (address := data or block.url):
             return [{"type": "input_image", "image_url": address, "detail": "auto"}]
+        if block.media_type.startswith(("audio/", "video/")):
+            self._left["unsendable"] += 1
+            return []
         if data:
             name = block.name or "file"
             return [{"type": "input_file", "filename": name, "file_data": data}]
