@@ -37,6 +37,7 @@ PAGES: Mapping[str, Mapping[str, str]] = {
         "docs/terminal.md": "Terminal",
         "docs/ask.md": "mull ask",
         "docs/batch.md": "Batches",
+        "docs/sweep.md": "What thinking buys",
         "docs/tools.md": "Tools",
         "docs/mcp.md": "MCP servers",
         "docs/sessions.md": "Sessions",

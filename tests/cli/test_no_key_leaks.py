@@ -50,6 +50,8 @@ RUNS = [
     "ask -m mine/model -f missing.txt hello",
     "ask -m mine/model --continue --json hello",
     "batch -m mine/model missing.jsonl",
+    "sweep -m mine/model missing.jsonl",
+    "sweep -m mine/model talk.json",
     "batch -m nonsense-model talk.json",
     "batch -m openai/gpt-5 --provider-batch --no-wait talk.json",
     "chat -m mine/model",

@@ -23,6 +23,7 @@ __all__ = ["COMMANDS", "entry", "main", "parse", "parser_of"]
 COMMANDS = {
     "chat": ("mull.cli.chat", "talk with a model in the terminal; the same as mull alone"),
     "ask": ("mull.cli.ask", "ask a model and print its answer"),
+    "sweep": ("mull.cli.sweep", "measure what thinking buys, with tasks of your own"),
     "batch": ("mull.cli.batch", "ask many questions from a file, and store the answers"),
     "doctor": ("mull.cli.doctor", "check the setup, and test a model's reasoning"),
     "sessions": (
