@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mull.client.auth_drive import Sessions
     from mull.client.exchange import ExchangeOptions
     from mull.client.grants import Tokens
-    from mull.client.http import Transport
+    from mull.client.http import HttpClient
     from mull.neutral.request import WireRequest
     from mull.policy.failure import Failure
     from mull.policy.heal.healing import Repaired
@@ -91,7 +91,7 @@ class Engine:
         self._inspected: set[_Place] = set()
         self._served: dict[_Place, Served] = {}
         self._counters: dict[_Place, SafeCounter] = {}
-        self._transport: Transport | None = None
+        self._transport: HttpClient | None = None
         self._sessions: Sessions | None = None
         self._tokens: Tokens | None = None
 
@@ -364,11 +364,11 @@ class Engine:
             self._tokens = Tokens()
         return await self._tokens.enter(way, self._connection())
 
-    def _connection(self) -> Transport:
+    def _connection(self) -> HttpClient:
         if self._transport is None:
-            from mull.client.http import Transport
+            from mull.client.http import HttpClient
 
-            self._transport = Transport()
+            self._transport = HttpClient()
         return self._transport
 
     async def __aenter__(self) -> Self:

@@ -28,7 +28,7 @@ from mull.neutral.target import Target
 from mull.settings.words import join_or, quote
 
 if TYPE_CHECKING:
-    from mull.client.http import HttpRequest
+    from mull.client.transport import HttpRequest
 
 __all__ = [
     "Access",
