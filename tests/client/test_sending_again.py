@@ -240,7 +240,7 @@ def test_a_question_whose_kept_connection_was_closed_tells_of_its_second_request
     async def main(_):
         engine = Engine()
         url = endpoint.server.url
-        await endpoint.fill(engine._connection(), 8)
+        await endpoint.fill(engine.client({}), 8)
         stream = mull.stream_async("q", "openai-compatible/m", base_url=url, engine=engine)
         told = [event async for event in stream if isinstance(event, Retrying)]
         await engine.close()

@@ -174,7 +174,7 @@ class _ForeignAnswer(Answer):
         """Read the rest if it is short, because a client keeps only connections that were read to
         their end. It has mostly come by now."""
         left = DRAINED
-        with suppress(TimeoutError, NetworkError, StopAsyncIteration):
+        with suppress(OSError, NetworkError, StopAsyncIteration):
             async with asyncio.timeout(DRAIN_SECONDS):
                 while left > 0 and not self._over:
                     left -= len(await anext(self._pieces))

@@ -22,6 +22,8 @@ _LOGIN = re.compile(r"(?<=://)[^\s/@]*@")
 def cannot_connect(name: str, error: BaseException) -> NetworkError:
     """The error for a connection that could not be made."""
     for cause in _causes(error):
+        if not hasattr(cause, "reason"):  # aiohttp's own are of the same types, and empty
+            continue
         if isinstance(cause, ssl.SSLCertVerificationError):
             return untrusted(name, cause)
         if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
@@ -47,4 +49,5 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         yield error
-        error = getattr(error, "os_error", None) or error.__cause__ or error.__context__
+        inner = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
+        error = inner or error.__cause__ or error.__context__
