@@ -310,7 +310,7 @@ def test_a_given_proxy_that_refuses_is_named_without_its_password():
         through(RealProxy(0, 407), "https://model.example/v1")
     assert str(caught.value) == (
         "cannot connect to model.example: the proxy 127.0.0.1 answered 407\n"
-        "(through the proxy that proxy names)"
+        "(through the proxy given as proxy=)"
     )
 
 

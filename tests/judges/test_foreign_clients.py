@@ -493,6 +493,15 @@ def test_blocking_calls_use_an_asynchronous_client(kind):
             talk.ask("fourth")
 
 
+@pytest.mark.filterwarnings("ignore:BasicAuth is deprecated")
+def test_credentials_of_a_session_that_exclude_the_key_are_told(tmp_path, monkeypatch):
+    (tmp_path / "netrc").write_text("machine 127.0.0.1\nlogin me\npassword canary\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    error, _ = ask(None, "aiohttp", "http://127.0.0.1:9", trust_env=True)
+    assert type(error) is ConfigError
+    assert "credentials of its own for 127.0.0.1:9" in str(error)
+
+
 def test_a_session_on_another_loop_is_told():
     async def main():
         async with aiohttp.ClientSession() as session:

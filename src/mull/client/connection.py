@@ -327,7 +327,7 @@ async def connect(place: Address, seconds: float, trust: Trust) -> Connection:
 
 def _through(place: Address) -> str:
     proxy = place.proxy
-    return f"\n(through the proxy that {proxy.named_by} names)" if proxy else ""
+    return f"\n(through the proxy {proxy.whence})" if proxy else ""
 
 
 async def _connect(place: Address, trust: Trust) -> Connection:

@@ -88,6 +88,13 @@ class AiohttpTransport:
             yield
         except (package.InvalidURL, package.NonHttpUrlClientError):
             raise ConfigError(f"the http_client cannot send to {name}") from None
+        except ValueError as error:
+            if "AUTHORIZATION" not in str(error):
+                raise
+            raise ConfigError(
+                f"the http_client has credentials of its own for {name} (auth= or .netrc), which"
+                " cannot be sent beside the API key: give one without them"
+            ) from None
         except package.SocketTimeoutError:
             raise SilenceError(
                 f"{name} sent nothing for too long by the timeout of the http_client"

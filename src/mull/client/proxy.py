@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Proxy", "find_proxy", "given_proxy", "is_loopback"]
 
 
+GIVEN = "proxy"
+"""What names a proxy that was given, as an error says it."""
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -33,6 +35,11 @@ class Proxy(NamedTuple):
     port: int
     named_by: str
     authorization: str | None = None
+
+    @property
+    def whence(self) -> str:
+        """Who named it, for people."""
+        return "given as proxy=" if self.named_by == GIVEN else f"that {self.named_by} names"
 
     def __repr__(self) -> str:
         return f"Proxy({self.scheme}://{self.host}:{self.port}, {self.named_by})"
@@ -53,7 +60,7 @@ def given_proxy(url: str) -> Proxy:
     Raises:
         ConfigError: it cannot be used; the address is not shown.
     """
-    return _read("proxy", url.strip())
+    return _read(GIVEN, url.strip())
 
 
 def find_proxy(scheme: str, host: str, port: int, environ: Mapping[str, str]) -> Proxy | None:
