@@ -298,3 +298,24 @@ def test_connections_are_shared_by_those_who_were_given_the_same():
 def test_an_engine_says_what_it_does_not_know():
     with pytest.raises(TypeError, match=r"^Engine\(\) got an unexpected keyword argument 'verfy'$"):
         mull.Engine(isolated=True, verfy=False)
+
+
+def test_the_config_file_goes_before_the_environment_and_arguments_before_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:8")
+    config = tmp_path / "config.toml"
+    config.write_text('[connection]\nproxy = "http://127.0.0.1:9"\n')
+    engine = mull.Engine(mull.load_setup(config=config))
+    with ScriptedServer(lambda _: Reply(headers=EVENTS, steps=(WHOLE,))) as server:
+        options = {
+            "base_url": server.url,
+            "engine": engine,
+            "limits": mull.ExchangeOptions(retry=mull.RetryRules(attempts=1)),
+        }
+        with pytest.raises(NetworkError, match=r"refused\n\(through the proxy given as proxy=\)$"):
+            mull.ask("hi", "openai-compatible/m", **options)
+        assert mull.ask("hi", "openai-compatible/m", proxy=False, **options).text == "yes"
+    both = '[connection]\nhttp_client = "corp"\nproxy = "http://127.0.0.1:9"\n'
+    config.write_text(both)
+    engine = mull.Engine(mull.load_setup(config=config))  # nothing is wrong until it is used
+    with pytest.raises(ConfigError, match="proxy has no effect on an http_client"):
+        mull.ask("hi", "openai-compatible/m", base_url="http://h.example", engine=engine)

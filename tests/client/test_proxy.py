@@ -105,5 +105,8 @@ def test_proxies_that_are_given(given, expected):
 
 
 def test_a_socks_proxy_is_told_who_supports_it():
-    with pytest.raises(ConfigError, match=r"SOCKS proxy.*\n.*http_client=httpx\.AsyncClient"):
+    with pytest.raises(
+        ConfigError,
+        match=r"SOCKS proxy.*\nIn Python, give one that does: http_client=httpx\.AsyncClient",
+    ):
         given_proxy("socks5h://127.0.0.1:1080")

@@ -99,7 +99,7 @@ class Engine:
         self._inspected: set[_Place] = set()
         self._served: dict[_Place, Served] = {}
         self._counters: dict[_Place, SafeCounter] = {}
-        self._connections = Connections(options)
+        self._connections = Connections(options, self.setup.config.connection)
         self._sessions: Sessions | None = None
         self._tokens: Tokens | None = None
 

@@ -1,8 +1,8 @@
 """Which client carries requests: mull's own, with what was given for it, or somebody else's.
 
 mull's own clients are shared between those that were given the same, so that connections are kept
-from one call to the next. What was given outright goes before what the engine was given, and that
-before the environment.
+from one call to the next. What was given outright goes before what the engine was given, that
+before the config file, and that before the environment.
 """
 
 from __future__ import annotations
@@ -46,17 +46,21 @@ class ConnectionOptions(TypedDict, total=False):
 
 
 class Connections:
-    """The clients of an engine, by what was given for them.
+    """The clients of an engine, by what was given for them. `configured` is what the config file
+    says, which is looked at when the first request needs it.
 
     Raises:
         ConfigError: what was given cannot be used.
     """
 
-    def __init__(self, options: ConnectionOptions) -> None:
-        self._given = _said(options)
+    def __init__(
+        self, options: ConnectionOptions, configured: Mapping[str, Any] | None = None
+    ) -> None:
+        given = _said(options)
+        self._given = _merged(configured or {}, given)
         self._own: dict[object, HttpClient] = {}
         self._installed: dict[str, tuple[object, Client]] = {}
-        if self._given:
+        if given:
             self.client()
 
     def client(self, options: Mapping[str, Any] | None = None) -> Client:
@@ -65,7 +69,7 @@ class Connections:
         Raises:
             ConfigError: it cannot be used; says why.
         """
-        given = _merged(self._given, _said(options or {}))
+        given = _said(_merged(self._given, _said(options or {})))
         if "http_client" in given:
             return self._foreign(given["http_client"])
         return self._shared(given)

@@ -96,7 +96,7 @@ def _read(named_by: str, value: str) -> Proxy:
     if parts.scheme.startswith("socks"):
         raise ConfigError(
             f"{named_by} names a SOCKS proxy, which mull's own client does not support.\n"
-            "Give one that does: http_client=httpx.AsyncClient(proxy=...), with httpx[socks]"
+            "In Python, give one that does: http_client=httpx.AsyncClient(proxy=...)"
         )
     if parts.scheme not in _PORTS or not parts.hostname:
         raise ConfigError(f"{named_by} must be an address such as http://HOST:PORT")
