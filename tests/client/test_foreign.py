@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
+import ssl
+import weakref
 from contextlib import asynccontextmanager
 
 import pytest
@@ -293,6 +296,17 @@ def test_connections_are_shared_by_those_who_were_given_the_same():
     assert connections[0] == connections[1]
     assert connections[2] == connections[3]
     assert len(set(connections)) == 3
+
+
+def test_a_context_for_each_call_does_not_pile_up_clients():
+    engine = mull.Engine(isolated=True)
+    usual = engine.client({})
+    first = weakref.ref(engine.client({"verify": ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)}))
+    for _ in range(40):
+        engine.client({"verify": ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)})
+    gc.collect()
+    assert first() is None
+    assert engine.client({}) is usual
 
 
 def test_an_engine_says_what_it_does_not_know():

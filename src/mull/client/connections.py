@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["ConnectionOptions", "Connections"]
 
 _SHARED_MOST = 16
-"""Clients of mull's own that are held for others: who gives a new context with each call has as
-many of them."""
+"""Clients of mull's own that are held for the next who is given the same; beyond that the oldest go
+first, for somebody may give a new context with each call."""
+_USUAL = (None, None, None)
+"""What the client is known by for which nothing was given."""
 
 
 class ConnectionOptions(TypedDict, total=False):
@@ -89,14 +91,14 @@ class Connections:
 
         key = tuple(_path(given.get(name)) for name in ("proxy", "verify", "cert"))
         try:
-            found = self._own.pop(key, None)
+            found = self._own.get(key)
         except TypeError:  # it cannot be looked up, so it is nothing that can be used
-            found = None
+            return HttpClient(**given)
         if found is None:
-            found = HttpClient(**given)
-        self._own[key] = found
-        if len(self._own) > _SHARED_MOST:  # its connections close when nobody holds it any more
-            del self._own[next(iter(self._own))]
+            found = self._own.setdefault(key, HttpClient(**given))  # threads may meet here
+            others = [one for one in tuple(self._own) if one not in (key, _USUAL)]
+            for one in others[: max(len(others) - _SHARED_MOST, 0)]:
+                self._own.pop(one, None)  # its connections close when nobody holds it any more
         return found
 
     def _foreign(self, given: object) -> Client:
