@@ -38,6 +38,13 @@ WHOLE = YES + b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata:
 EVENTS = {"Content-Type": "text/event-stream"}
 
 
+@pytest.fixture
+def patient(monkeypatch):
+    """The end of an answer may take its time, on a machine that has none."""
+    monkeypatch.setattr("mull.client.foreign.DRAIN_SECONDS", 30)
+    monkeypatch.setattr("mull.client.connection.DRAIN_SECONDS", 30)
+
+
 class Scripted:
     """A transport whose chunks stand in a list: bytes, errors to raise, or things to wait for."""
 
@@ -248,7 +255,7 @@ def test_what_is_no_client(given):
         mull.Conversation("openai/gpt-5", key="k", http_client=given)
 
 
-def test_mulls_own_client_is_a_transport_that_another_can_wrap():
+def test_mulls_own_client_is_a_transport_that_another_can_wrap(patient):
     class Counting:
         def __init__(self):
             self.inner, self.statuses = HttpClient(), []
@@ -288,7 +295,7 @@ def test_a_conversation_goes_before_its_engine():
         assert mull.ask("hi", "openai-compatible/m", proxy=False, **options).text == "yes"
 
 
-def test_connections_are_shared_by_those_who_were_given_the_same():
+def test_connections_are_shared_by_those_who_were_given_the_same(patient):
     with ScriptedServer(lambda _: Reply(headers=EVENTS, steps=(WHOLE,))) as server:
         for options in ({}, {}, {"proxy": False}, {"proxy": False}, {"verify": False}):
             mull.ask("hi", "openai-compatible/m", base_url=server.url, **options)

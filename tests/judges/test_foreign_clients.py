@@ -159,7 +159,8 @@ def test_leaving_closes_the_socket_at_once(kind):
         run(step, kind)
 
 
-def test_connections_are_kept_although_nobody_reads_to_the_end(kind):
+def test_connections_are_kept_although_nobody_reads_to_the_end(kind, monkeypatch):
+    monkeypatch.setattr("mull.client.foreign.DRAIN_SECONDS", 30)
     reply = Reply(headers=EVENTS, steps=(WHOLE,))
     with ScriptedServer(lambda _: reply) as server:
 
@@ -478,7 +479,8 @@ def test_http2(kind, tls, trust, authority, tmp_path):
     assert versions == ["2"] * 5
 
 
-def test_blocking_calls_use_an_asynchronous_client(kind):
+def test_blocking_calls_use_an_asynchronous_client(kind, monkeypatch):
+    monkeypatch.setattr("mull.client.foreign.DRAIN_SECONDS", 30)
     if kind == "aiohttp":
         pytest.skip("a session belongs to the loop that it was created on")
     foreign = created(kind)
