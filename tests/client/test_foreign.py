@@ -115,6 +115,7 @@ def test_what_it_compresses_is_decompressed():
         (NetworkError("no way"), NetworkError, 4),
         (ConnectionResetError(104, "reset by peer"), NetworkError, 4),
         (TimeoutError(), NetworkError, 4),
+        (ssl.SSLError(1, "made by hand"), NetworkError, 4),
         (UnusableError("never"), UnusableError, 1),
     ],
 )

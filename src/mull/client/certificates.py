@@ -164,5 +164,6 @@ def _with_cert(context: ssl.SSLContext, cert: _CertFiles) -> ssl.SSLContext:
 def say_ssl_error(error: OSError) -> str:
     """What is wrong with TLS or a certificate, in a few words."""
     if isinstance(error, ssl.SSLError):
-        return (error.reason or "it broke off").lower().replace("_", " ")
+        reason = getattr(error, "reason", None)  # libraries derive their own, without it
+        return (reason or "it broke off").lower().replace("_", " ")
     return error.strerror or type(error).__name__

@@ -88,13 +88,6 @@ class AiohttpTransport:
             yield
         except (package.InvalidURL, package.NonHttpUrlClientError):
             raise ConfigError(f"the http_client cannot send to {name}") from None
-        except ValueError as error:
-            if "AUTHORIZATION" not in str(error):
-                raise
-            raise ConfigError(
-                f"the http_client has credentials of its own for {name} (auth= or .netrc), which"
-                " cannot be sent beside the API key: give one without them"
-            ) from None
         except package.SocketTimeoutError:
             raise SilenceError(
                 f"{name} sent nothing for too long by the timeout of the http_client"
@@ -112,6 +105,13 @@ class AiohttpTransport:
         except TimeoutError:
             said = f"{name} was not finished in time by the timeout of the http_client"
             raise NetworkError(said) from None
+        except ValueError as error:
+            if "AUTHORIZATION" not in str(error):
+                raise
+            raise ConfigError(
+                f"the http_client has credentials of its own for {name} (auth= or .netrc), which"
+                " cannot be sent beside the API key: give one without them"
+            ) from None
 
 
 def _joined(headers: Any) -> dict[str, str]:
