@@ -3,7 +3,7 @@ and nothing else. `test_typing.py` has mypy read it; nothing runs it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import assert_type
@@ -158,7 +158,7 @@ class Logged:
         self._client = mull.HttpClient(proxy="http://proxy:3128", verify=Path("ca.pem"))
 
     @asynccontextmanager
-    async def send(self, request: mull.HttpRequest) -> AsyncIterator[mull.HttpResponse]:
+    async def send(self, request: mull.HttpRequest) -> AsyncGenerator[mull.HttpResponse, None]:
         async with self._client.send(request) as response:
             assert_type(response.status, int)
             yield mull.HttpResponse(response.status, response.headers, response.chunks)

@@ -5,7 +5,7 @@ What came before something wrong is given out first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol, Self
 
 from mull.client.transport import HttpRequest, HttpResponse
@@ -58,7 +58,8 @@ class Answer(HttpResponse):
     """The endpoint, for people."""
 
     def __init__(self) -> None:
-        self.status, self.headers = 0, {}
+        self.status: int = 0
+        self.headers: Mapping[str, str] = {}
         self._first = self._ahead = b""
         self._packed: Unpacker | None = None
         self._fault: NetworkError | None = None

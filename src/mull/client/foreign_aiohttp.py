@@ -9,7 +9,7 @@ event loop that it was created on, so blocking calls cannot use one.
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -30,7 +30,7 @@ class AiohttpTransport:
         self._package: Any = sys.modules["aiohttp"]
 
     @asynccontextmanager
-    async def send(self, request: HttpRequest, /) -> AsyncIterator[HttpResponse]:
+    async def send(self, request: HttpRequest, /) -> AsyncGenerator[HttpResponse, None]:
         """The response to a request.
 
         Raises:

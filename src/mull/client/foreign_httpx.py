@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import weakref
-from collections.abc import AsyncIterator, Iterator, MutableMapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, MutableMapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -39,7 +39,7 @@ class HttpxTransport:
         self._package: Any = sys.modules[package]
 
     @asynccontextmanager
-    async def send(self, request: HttpRequest, /) -> AsyncIterator[HttpResponse]:
+    async def send(self, request: HttpRequest, /) -> AsyncGenerator[HttpResponse, None]:
         """The response to a request.
 
         Raises:
