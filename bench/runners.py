@@ -27,9 +27,10 @@ def on_loop(make: Callable[[], object]) -> Callable[[], int]:
 
 def bytes_only(url: str) -> Callable[[], int]:
     """mull's transport, and nothing done with what it brings; a piece is an SSE frame."""
-    from mull.client.http import HttpRequest, Transport
+    from mull.client.http import HttpClient
+    from mull.client.transport import HttpRequest
 
-    transport = Transport()
+    transport = HttpClient()
     request = HttpRequest("POST", f"{url}/chat/completions", {}, b"{}")
 
     async def read() -> int:

@@ -55,7 +55,13 @@ def test_keywords_of_a_typed_dictionary_name_it(name):
 
 
 def test_the_keywords_stand_once_each():
-    dictionaries = ("RequestParameters", "TurnParameters", "ReachOptions", "ConversationOptions")
+    dictionaries = (
+        "RequestParameters",
+        "TurnParameters",
+        "ConnectionOptions",
+        "ReachOptions",
+        "ConversationOptions",
+    )
     text = "".join(map(section, dictionaries))
     for keyword in mull.ConversationOptions.__optional_keys__:
         assert len(re.findall(rf"^    {keyword}: ", text, re.MULTILINE)) == 1, keyword

@@ -14,6 +14,7 @@ from mull.catalog.match import Match
 from mull.settings.registry import REGISTRY
 from mull.store import approvals, catalog, keys, lessons
 from mull.store.config import Config, ProviderConfig, load_config
+from mull.store.connection import CONNECTION_KEYS
 from mull.store.sessions.sqlite import sessions_path
 from mull.tui.screen.keys import KEYS
 from mull.tui.screen.look import Surroundings
@@ -75,6 +76,7 @@ def test_every_setting_is_shown_and_with_its_default(read):
 def test_the_tables_name_every_key():
     assert named("Providers") == list(ProviderConfig.__struct_fields__)
     assert set(named("Models")) == set(_Checked.__struct_fields__)
+    assert set(named("Proxies and certificates")) == set(CONNECTION_KEYS)
 
 
 def test_every_role_of_a_theme_is_named_and_the_examples_are_themes(read):

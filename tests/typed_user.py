@@ -3,6 +3,8 @@ and nothing else. `test_typing.py` has mypy read it; nothing runs it."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import assert_type
 
@@ -149,3 +151,23 @@ def tools() -> None:
     mull.ask(["What is this?", mull.file("a.png"), mull.file(b"x", "image/png")])
     mull.ask(["What is this?", b"x"])  # wrong: list-item
     mull.Toolbox(mull.load_setup(), Path(), approver=later)
+
+
+class Logged:
+    def __init__(self) -> None:
+        self._client = mull.HttpClient(proxy="http://proxy:3128", verify=Path("ca.pem"))
+
+    @asynccontextmanager
+    async def send(self, request: mull.HttpRequest) -> AsyncGenerator[mull.HttpResponse, None]:
+        async with self._client.send(request) as response:
+            assert_type(response.status, int)
+            yield mull.HttpResponse(response.status, response.headers, response.chunks)
+
+
+def connections() -> None:
+    transport: mull.Transport = Logged()
+    mull.Conversation("a/b", http_client=transport, verify=False, cert=("me.pem", "me.key"))
+    mull.Engine(http_client=mull.HttpClient(), proxy=False)
+    mull.ask("x", "a/b", http_client="corp", proxy=True)  # wrong: arg-type
+    mull.Engine(verfy=False)  # wrong: call-arg
+    mull.Engine(http_client=object())  # wrong: arg-type

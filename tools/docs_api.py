@@ -51,6 +51,10 @@ SUBJECTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "How long to wait, and how often to retry.",
         ("mull.client.exchange", "mull.client.retry"),
     ),
+    "Connections": (
+        "What carries requests: mull's own HTTP client, another one, or a transport of yours.",
+        ("mull.client.connections", "mull.client.http", "mull.client.transport"),
+    ),
     "Engines": (
         "What conversations share: settings, keys and connections.",
         ("mull.agent.engine", "mull.agent.setup"),

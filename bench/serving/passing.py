@@ -12,9 +12,10 @@ from typing import Any
 from granian.constants import Interfaces
 from granian.server.embed import Server
 
-from mull.client.http import HttpRequest, Transport
+from mull.client.http import HttpClient
+from mull.client.transport import HttpRequest
 
-_transport = Transport()
+_transport = HttpClient()
 _HEADERS = [(b"content-type", b"application/octet-stream")]
 
 

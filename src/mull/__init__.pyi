@@ -57,8 +57,13 @@ from mull.agent.tools.tool import ToolFailure as ToolFailure
 from mull.agent.trust import Truster as Truster
 from mull.agent.trust import TrustRequest as TrustRequest
 from mull.catalog.resolve import resolve as resolve
+from mull.client.connections import ConnectionOptions as ConnectionOptions
 from mull.client.exchange import ExchangeOptions as ExchangeOptions
+from mull.client.http import HttpClient as HttpClient
 from mull.client.retry import RetryRules as RetryRules
+from mull.client.transport import HttpRequest as HttpRequest
+from mull.client.transport import HttpResponse as HttpResponse
+from mull.client.transport import Transport as Transport
 from mull.dialects.decoder import Decoder as Decoder
 from mull.dialects.registry import decode_response as decode_response
 from mull.dialects.registry import decoder as decoder

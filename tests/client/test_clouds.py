@@ -18,8 +18,9 @@ from mull.catalog.resolve import resolve
 from mull.client.access import Access, access, missing_key, request_headers, signed
 from mull.client.exchange import ExchangeOptions, exchange
 from mull.client.grants import Tokens
-from mull.client.http import HttpRequest, Transport
+from mull.client.http import HttpClient
 from mull.client.retry import RetryRules
+from mull.client.transport import HttpRequest
 from mull.dialects.registry import encode_request
 from mull.history.log import Log
 from mull.neutral.assemble import assemble
@@ -167,7 +168,7 @@ def asked(target, script, found, **more):
     async def run():
         with ScriptedServer(script) as server:
             here = replace(found, base_url=server.url)
-            transport = Transport()
+            transport = HttpClient()
             events = []
             try:
                 stream = exchange(
@@ -242,7 +243,7 @@ def granted(script, times=(0.0,)):
     async def run():
         now = [0.0]
         with ScriptedServer(script) as server:
-            tokens, transport = Tokens(clock=lambda: now[0]), Transport()
+            tokens, transport = Tokens(clock=lambda: now[0]), HttpClient()
             held = Grant("authorized_user", Secret("r"), "c", f"{server.url}/token", Secret("s"))
             way = Access("https://v.example", cloud=held)
             found = []
@@ -277,7 +278,7 @@ def test_no_token_is_a_refusal_and_no_answer_a_network_error():
 
 def test_ways_without_such_a_login_are_as_they_were():
     async def run(way):
-        return await Tokens().enter(way, Transport())
+        return await Tokens().enter(way, HttpClient())
 
     for way in (Access("x"), Access("x", key=Secret("k"))):
         assert asyncio.run(run(way)) is way

@@ -12,7 +12,8 @@ from conversations import snapshot, target
 from loops import FakeClock, run_moved, until
 from mull.client.access import Access
 from mull.client.exchange import CLOSING_SECONDS, exchange
-from mull.client.http import HttpRequest, Transport
+from mull.client.http import HttpClient
+from mull.client.transport import HttpRequest
 from mull.history.log import Log
 from mull.neutral.assemble import assemble
 from mull.neutral.messages import user
@@ -76,7 +77,7 @@ def ask(script, dialect, advance=()):
     """The message that comes of it, by a clock that only these steps move."""
 
     async def main(loop):
-        transport, seen = Transport(), []
+        transport, seen = HttpClient(), []
         task = asyncio.create_task(listen(server, dialect, seen, transport))
         for step in advance:
             await step(loop, seen, task)
@@ -133,7 +134,7 @@ def test_a_slow_reader_loses_nothing_that_came_in_time():
     gates = [Gate(), Gate()]
 
     async def main(loop):
-        transport = Transport()
+        transport = HttpClient()
         async with transport.send(HttpRequest("GET", server.url)) as answer:
             pieces = [await anext(answer)]
             answer.finish_within(5)
@@ -188,7 +189,7 @@ def test_an_end_that_is_cut_behind_its_reason_leaves_a_whole_answer(tail):
 
 def test_the_connection_is_kept_where_its_answer_ends_soon():
     async def main():
-        transport, seen = Transport(), []
+        transport, seen = HttpClient(), []
         for _ in range(5):
             await listen(server, "openai-chat", seen, transport)
         await transport.close()
@@ -201,7 +202,7 @@ def test_the_connection_is_kept_where_its_answer_ends_soon():
 @pytest.mark.parametrize("rest", [(STALL,), (b"x" * 100_000, STALL)], ids=["silent", "endless"])
 def test_the_connection_is_dropped_where_it_does_not(rest):
     async def main():
-        transport, seen = Transport(), []
+        transport, seen = HttpClient(), []
         for _ in range(2):
             await listen(server, "openai-chat", seen, transport)
         assert await asyncio.to_thread(server.requests[0].wait_left)
@@ -214,7 +215,7 @@ def test_the_connection_is_dropped_where_it_does_not(rest):
 
 def test_closing_the_transport_drops_what_is_still_ending():
     async def main():
-        transport = Transport()
+        transport = HttpClient()
         await listen(server, "openai-chat", [], transport)
         await transport.close()
         assert await asyncio.to_thread(server.requests[0].wait_left)

@@ -16,7 +16,7 @@ from loops import FakeClock
 from mull.auth.secret import Secret
 from mull.client.access import Access
 from mull.client.exchange import ExchangeOptions, exchange
-from mull.client.http import Transport
+from mull.client.http import HttpClient
 from mull.client.refusal import error_of
 from mull.client.retry import RetryRules
 from mull.history.log import Log
@@ -105,7 +105,7 @@ def told(dialect, reply):
     async def talk(server):
         way = Access(server.url + "/v1", Secret("canary-0123456789"))
         request = prepare(Log([user("hi")]), snapshot(), target(dialect=dialect))
-        transport = Transport()
+        transport = HttpClient()
         try:
             options = {"transport": transport, "options": ONCE, "clock": FakeClock()}
             return [event async for some in exchange(request, way, **options) for event in some]

@@ -17,7 +17,8 @@ import trustme
 import uvloop
 
 import mull
-from mull.client.http import HttpRequest, Transport, TransportOptions
+from mull.client.http import HttpClient
+from mull.client.transport import HttpRequest
 from mull.neutral.errors import LocalError, NetworkError, SilenceError
 from mull.testing import CUT, STALL, Reply, Say, ScriptedServer, StrictServer, Think
 
@@ -77,7 +78,7 @@ def test_a_conversation_on_every_loop(run, provider, model):
 
 def ask(run, url, path="", body=b"{}", **limits):
     async def main():
-        transport = Transport(TransportOptions(connect=5))
+        transport = HttpClient(connect_seconds=5)
         try:
             request = HttpRequest("POST", url + path, {}, body)
             async with transport.send(request, **limits) as answer:
@@ -92,7 +93,7 @@ def test_connections_are_kept(run):
     with ScriptedServer(lambda _: Reply.json("x")) as server:
 
         async def main():
-            transport = Transport()
+            transport = HttpClient()
             for _ in range(4):
                 async with transport.send(HttpRequest("POST", server.url)) as answer:
                     await answer.read(9)
@@ -147,7 +148,7 @@ def test_cancelling_closes_the_socket(run, reply):
     with ScriptedServer([reply]) as server:
 
         async def main():
-            transport, heard = Transport(), asyncio.Event()
+            transport, heard = HttpClient(), asyncio.Event()
 
             async def read():
                 async with transport.send(HttpRequest("POST", server.url)) as answer:
@@ -172,7 +173,7 @@ def test_a_scope_that_is_left_closes_the_socket(loop):
     with ScriptedServer([Reply(steps=(b"x", STALL))]) as server:
 
         async def main():
-            transport = Transport()
+            transport = HttpClient()
             with anyio.CancelScope() as scope:
                 async with transport.send(HttpRequest("POST", server.url)) as answer:
                     async for _ in answer:
@@ -197,7 +198,7 @@ def test_an_address_that_says_nothing_does_not_hold_up_the_others(run, monkeypat
 
         async def main():
             monkeypatch.setattr(type(asyncio.get_running_loop()), "getaddrinfo", find)
-            transport = Transport(TransportOptions(connect=50))
+            transport = HttpClient(connect_seconds=50)
             async with transport.send(HttpRequest("POST", "http://model.example")) as answer:
                 came = await answer.read(9)
             await transport.close()
@@ -212,7 +213,7 @@ def test_an_address_that_says_nothing_does_not_hold_up_the_others(run, monkeypat
 
 def test_trio_is_told_what_to_do():
     async def main():
-        async with Transport().send(HttpRequest("POST", "http://127.0.0.1:9")):
+        async with HttpClient().send(HttpRequest("POST", "http://127.0.0.1:9")):
             pass
 
     with pytest.raises(LocalError) as caught:

@@ -13,7 +13,7 @@ from loops import FakeClock, run_moved, until
 from mull.auth.secret import Secret
 from mull.client.access import Access
 from mull.client.exchange import Aid, ExchangeOptions, exchange
-from mull.client.http import Transport
+from mull.client.http import HttpClient
 from mull.client.retry import RetryRules
 from mull.history.log import Log
 from mull.neutral.assemble import assemble
@@ -67,7 +67,7 @@ class Talk:
     async def _run(self, request, heal, options, headers):
         options = options or ExchangeOptions(sending=lambda *sent: self.sent.append(sent))
         way = Access(self.server.url + "/v1", Secret(KEY), headers or {})
-        transport = Transport()
+        transport = HttpClient()
         try:
             async for events in exchange(
                 request,
@@ -537,7 +537,7 @@ async def listen(server, transport, seen=None, clock=None, **options):
 @pytest.mark.parametrize("how", ["cancel", "close"])
 def test_stopping_closes_the_socket_at_once(how):
     async def main():
-        transport = Transport()
+        transport = HttpClient()
         if how == "cancel":
             task = asyncio.create_task(listen(server, transport))
             await asyncio.to_thread(server.wait_requests)
@@ -558,7 +558,7 @@ def test_silence_is_told_and_not_tried_again(steps):
     reply = Reply.events(*steps, STALL) if steps else Reply(before=(STALL,))
 
     async def main(loop):
-        transport, seen = Transport(), []
+        transport, seen = HttpClient(), []
         task = asyncio.create_task(listen(server, transport, seen, idle=120))
         await asyncio.to_thread(server.wait_requests)
         await until(lambda: any(isinstance(event, TextDelta) for event in seen) or not steps)
@@ -585,7 +585,7 @@ def test_the_idle_limit_knows_the_model():
     """Nothing is set: a server on this machine may be silent for ten minutes."""
 
     async def main(loop):
-        transport = Transport()
+        transport = HttpClient()
         near = msgspec.structs.replace(target(), endpoint="http://127.0.0.1:1/v1")
         request = msgspec.structs.replace(prepared(), target=near)
         events = exchange(request, Access(server.url), transport=transport, clock=FakeClock())

@@ -180,13 +180,14 @@ print(fork(child))
 ASYNC = """
 import asyncio, os, sys, warnings
 warnings.filterwarnings("ignore", category=DeprecationWarning)
-from mull.client.http import HttpRequest, Transport
+from mull.client.http import HttpClient
+from mull.client.transport import HttpRequest
 if sys.argv[2] == "uvloop":
     import uvloop
     run = uvloop.run
 else:
     run = asyncio.run
-transport = Transport()
+transport = HttpClient()
 
 async def send(word):
     async with transport.send(HttpRequest("POST", sys.argv[1], {}, word)) as answer:

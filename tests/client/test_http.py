@@ -9,7 +9,8 @@ import zlib
 import pytest
 
 from loops import run_moved, until
-from mull.client.http import HttpRequest, Transport, TransportOptions, host_of
+from mull.client.http import HttpClient
+from mull.client.transport import HttpRequest, host_of
 from mull.neutral.errors import ConfigError, NetworkError, SilenceError
 from mull.testing.server import CUT, STALL, Gate, Reply, ScriptedServer
 
@@ -27,7 +28,7 @@ def post(server, path="/v1/x", body=b"{}", **headers):
 
 def run(step):
     async def main():
-        transport = Transport()
+        transport = HttpClient()
         try:
             return await step(transport)
         finally:
@@ -123,7 +124,7 @@ def test_a_connection_kept_too_long_is_not_used():
     with ScriptedServer(lambda _: Reply.json(1)) as server:
 
         async def main(loop):
-            transport = Transport()
+            transport = HttpClient()
             await read_all(transport, post(server))
             await loop.advance(60)
             await read_all(transport, post(server))
@@ -134,7 +135,7 @@ def test_a_connection_kept_too_long_is_not_used():
 
 
 def test_a_transport_outlives_its_event_loop():
-    transport = Transport()
+    transport = HttpClient()
     with ScriptedServer(lambda _: Reply.json(1)) as server:
 
         async def step():
@@ -239,7 +240,7 @@ def test_repeated_headers_are_joined():
     async def main():
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            transport = Transport()
+            transport = HttpClient()
             async with transport.send(HttpRequest("GET", url)) as got:
                 assert got.headers["set-cookie"] == "a, b"
             await transport.close()
@@ -249,7 +250,7 @@ def test_repeated_headers_are_joined():
 
 async def silence(loop, server, *, pieces, wait, **limits):
     """Let the transport read so many pieces, after which it waits for good; then move the time."""
-    transport, heard = Transport(), []
+    transport, heard = HttpClient(), []
     task = asyncio.create_task(read_all(transport, post(server), heard, **limits))
     await arrival(server)
     await until(lambda: len(heard) == pieces)
@@ -298,7 +299,7 @@ def test_two_hundred_slow_deltas_are_no_silence():
     steps = [step for gate in gates for step in (b"data: {}\n\n", gate)]
 
     async def main(loop):
-        transport, heard = Transport(), asyncio.Queue()
+        transport, heard = HttpClient(), asyncio.Queue()
 
         async def listen():
             async with transport.send(post(server), idle=120) as answer:
@@ -325,7 +326,7 @@ def test_a_slow_reader_is_not_the_endpoints_silence():
     with ScriptedServer([Reply(steps=(b"a", gate, b"b"))]) as server:
 
         async def main(loop):
-            transport = Transport()
+            transport = HttpClient()
             async with transport.send(post(server), idle=120, total=5_000) as answer:
                 await anext(answer)
                 await loop.advance(1_000)  # the caller is busy elsewhere
@@ -341,7 +342,7 @@ def test_a_long_upload_is_not_silence_yet():
     with ScriptedServer([Reply(before=(STALL,))]) as server:
 
         async def main(loop):
-            transport = Transport()
+            transport = HttpClient()
             request = HttpRequest("POST", server.url, {}, body)
             task = asyncio.create_task(read_all(transport, request, idle=120))
             await arrival(server)
@@ -360,7 +361,7 @@ def test_after_a_long_upload_silence_counts_as_ever():
     with ScriptedServer([Reply(steps=(b"x", STALL))]) as server:
 
         async def main(loop):
-            transport = Transport()
+            transport = HttpClient()
             request = HttpRequest("POST", server.url, {}, body)
             async with transport.send(request, idle=120) as answer:
                 await anext(answer)
@@ -378,7 +379,7 @@ def test_cancelling_from_outside_stays_a_cancellation():
     with ScriptedServer([Reply(before=(STALL,))]) as server:
 
         async def main(loop):
-            transport = Transport()
+            transport = HttpClient()
             task = asyncio.create_task(read_all(transport, post(server), idle=120))
             await arrival(server)
             loop.moved += 121
@@ -390,9 +391,9 @@ def test_cancelling_from_outside_stays_a_cancellation():
         run_moved(main)
 
 
-def failure(request, options=None):
+def failure(request, **options):
     async def main():
-        transport = Transport(options)
+        transport = HttpClient(**options)
         try:
             await read_all(transport, request)
         finally:
@@ -443,7 +444,7 @@ def test_a_connection_that_never_stands():
                 filler.connect_ex(listener.getsockname())
             port = listener.getsockname()[1]
             request = HttpRequest("POST", f"http://127.0.0.1:{port}/")
-            error = failure(request, TransportOptions(connect=0.1))
+            error = failure(request, connect_seconds=0.1)
     told = "no answer within 0.1 s"
     assert str(error) == f"cannot connect to 127.0.0.1:{port}: {told}"
 
@@ -471,7 +472,7 @@ def test_no_limits_means_no_timer():
     with ScriptedServer([Reply(steps=(b"x", STALL))]) as server:
 
         async def main(loop):
-            transport = Transport()
+            transport = HttpClient()
             async with transport.send(post(server), idle=math.inf) as answer:
                 await anext(answer)
                 task = asyncio.ensure_future(anext(answer))

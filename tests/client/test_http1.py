@@ -53,6 +53,13 @@ GOLDEN = [
         True,
     ),
     (b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi and junk", 200, b"hi", False),
+    (b"\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi", 200, b"hi", True),
+    (
+        b"\n\n\nHTTP/1.1 103 x\r\n\r\n\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na",
+        200,
+        b"a",
+        True,
+    ),
 ]
 
 
@@ -111,8 +118,23 @@ def test_a_head_alone():
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0x5\r\nhello\r\n",
             "a chunk without a size",
         ),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 5, 6\r\n\r\n", "its content length is invalid"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n", "its content length is invalid"),
+        (
+            b"HTTP/1.1 200 OK\r\ncontent-length: 5, 6\r\n\r\n",
+            "its content-length is not a number of bytes",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\ncontent-length: -5\r\n\r\n",
+            "its content-length is not a number of bytes",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\ncontent-length: " + b"1" * 5_000 + b"\r\n\r\n",
+            "its content-length is not a number of bytes",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nx-a: b\0c\r\ncontent-length: 0\r\n\r\n",
+            "the head of its response contains a NUL byte",
+        ),
+        (b"\r\n" * 200_000, "the head of the response has no end"),
         (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "its response is not HTTP"),
         (b"HTTP/1.1 2000 OK\r\n\r\n", "its response is not HTTP"),
         (b"x" * 300_000, "the head of the response has no end"),

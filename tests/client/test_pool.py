@@ -15,12 +15,14 @@ import pytest
 
 from loops import run_moved
 from mull.client import pool
-from mull.client.http import HttpRequest, Transport
+from mull.client.http import HttpClient
+from mull.client.transport import HttpRequest
 from mull.testing.server import Gate, Reply, ScriptedServer
 
 SCRIPT = """
 import asyncio, gc, os, resource, socket, stat, sys, threading
-from mull.client.http import HttpRequest, Transport
+from mull.client.http import HttpClient
+from mull.client.transport import HttpRequest
 
 URL = sys.argv[1]
 
@@ -74,7 +76,7 @@ async def read(transport, server):
 def test_as_many_connections_as_requests_at_a_time(server, count, at_once):
     text = f"""
 async def main():
-    transport = Transport()
+    transport = HttpClient()
     await read_many(transport, {count}, {at_once})
     print(sockets() <= {at_once})
     await transport.close()
@@ -93,12 +95,12 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 
 async def main():
     for _ in range(20):
-        transport = Transport()
+        transport = HttpClient()
         tasks = [asyncio.create_task(read(transport)) for _ in range(20)]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         await transport.close()
         await asyncio.gather(*tasks)
-    print(len(await read_many(Transport(), 600, 20)))
+    print(len(await read_many(HttpClient(), 600, 20)))
 
 asyncio.run(main())
 """
@@ -147,7 +149,7 @@ def test_no_more_wait_than_the_most():
     with ScriptedServer(lambda _: Reply(before=(gate,))) as server:
 
         async def main():
-            transport = Transport()
+            transport = HttpClient()
             tasks = [asyncio.create_task(read(transport, server)) for _ in range(many)]
             assert await asyncio.to_thread(server.wait_requests, many)
             gate.open()
@@ -162,7 +164,7 @@ def test_no_more_wait_than_the_most():
 
 def test_a_connection_that_waited_too_long_is_closed_without_another_request(server):
     async def main(loop):
-        transport = Transport()
+        transport = HttpClient()
         await read(transport, server)
         (shelf,) = transport._pool._shelves.values()
         (waiting,) = shelf.idle
@@ -180,7 +182,7 @@ def test_a_closed_transport_lets_go_on_what_is_under_way_and_keeps_nothing():
     gate = Gate()
     text = """
 async def main():
-    transport = Transport()
+    transport = HttpClient()
     tasks = [asyncio.create_task(read(transport)) for _ in range(5)]
     while sockets() < 5:
         await asyncio.sleep(0.01)
@@ -205,7 +207,7 @@ asyncio.run(main())
 
 
 ONE_AFTER_ANOTHER = """
-transport = Transport()
+transport = HttpClient()
 for _ in range(30):
     assert run(read(transport)) == b'"x"'
     print(sockets())
@@ -221,7 +223,7 @@ def test_event_loops_one_after_the_other_leave_nothing_open(server, run):
 
 def test_an_event_loop_that_was_closed_by_hand_leaves_little_open(server):
     text = """
-transport = Transport()
+transport = HttpClient()
 for _ in range(30):
     loop = asyncio.new_event_loop()
     loop.run_until_complete(read(transport))
@@ -234,7 +236,7 @@ print(sockets() <= 1)
 
 def test_a_loop_that_runs_again_has_its_connections_still(server):
     text = """
-transport = Transport()
+transport = HttpClient()
 loop = asyncio.new_event_loop()
 for _ in range(3):
     loop.run_until_complete(read(transport))
@@ -248,7 +250,7 @@ print(sockets())
 
 def test_event_loops_of_several_threads_share_a_transport(server):
     text = """
-transport = Transport()
+transport = HttpClient()
 
 def work():
     for _ in range(5):
@@ -266,7 +268,7 @@ print(sockets(), len(transport._pool._shelves))
 def test_a_forgotten_transport_closes_its_connections(server):
     text = """
 async def main():
-    await read(Transport())
+    await read(HttpClient())
     await asyncio.sleep(0.01)
     print(sockets())
 
@@ -277,7 +279,7 @@ asyncio.run(main())
 
 def test_closing_reaches_the_connections_of_another_loop(server):
     ready, leave, told = threading.Event(), threading.Event(), []
-    transport = Transport()
+    transport = HttpClient()
 
     async def there():
         await read(transport, server)
@@ -302,7 +304,7 @@ def test_a_request_that_is_cancelled_at_any_moment_leaves_nothing_open(server, r
     text = f"""
 {run}
 async def main():
-    transport = Transport()
+    transport = HttpClient()
     for steps in range(60):
         task = asyncio.create_task(read(transport))
         for _ in range(steps):
@@ -320,7 +322,7 @@ run(main())
 
 def test_closing_twice_is_closing():
     async def main():
-        transport = Transport()
+        transport = HttpClient()
         await transport.close()
         await transport.close()
 

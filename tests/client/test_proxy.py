@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mull.client.proxy import Proxy, find_proxy, is_loopback
+from mull.client.proxy import Proxy, find_proxy, given_proxy, is_loopback
 from mull.neutral.errors import ConfigError
 
 P = "http://proxy.example:3128"
@@ -12,7 +12,7 @@ P = "http://proxy.example:3128"
 
 def found(environ, scheme="https", host="api.example.com", port=443):
     proxy = find_proxy(scheme, host, port, environ)
-    return (proxy.variable, proxy.host, proxy.port) if proxy else None
+    return (proxy.named_by, proxy.host, proxy.port) if proxy else None
 
 
 @pytest.mark.parametrize(
@@ -73,16 +73,40 @@ def test_this_machine_needs_no_proxy(host):
 
 def test_credentials_open_it_and_are_not_shown():
     proxy = find_proxy("https", "h", 443, {"HTTPS_PROXY": "http://us%40er:pa%20ss@proxy:8080"})
-    assert proxy == Proxy("proxy", 8080, "HTTPS_PROXY", "Basic dXNAZXI6cGEgc3M=")
-    assert repr(proxy) == "Proxy(proxy:8080, HTTPS_PROXY)"
+    assert proxy == Proxy("http", "proxy", 8080, "HTTPS_PROXY", "Basic dXNAZXI6cGEgc3M=")
+    assert repr(proxy) == "Proxy(http://proxy:8080, HTTPS_PROXY)"
     assert found({"HTTPS_PROXY": "proxy:8080"}) == ("HTTPS_PROXY", "proxy", 8080)
 
 
 @pytest.mark.parametrize(
     "value",
-    ["socks5://u:canary@h:1", "https://canary@h", "http://", "http://h:x", "http://[canary"],
+    ["socks5://u:canary@h:1", "ftp://canary@h", "http://", "http://h:x", "http://[canary"],
 )
 def test_what_cannot_be_used_is_said_without_its_value(value):
     with pytest.raises(ConfigError, match=r"^HTTPS_PROXY ") as caught:
         found({"HTTPS_PROXY": value})
     assert "canary" not in str(caught.value)
+    with pytest.raises(ConfigError, match=r"^proxy ") as caught:
+        given_proxy(value)
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("http://h", Proxy("http", "h", 80, "proxy")),
+        (" h:8080 ", Proxy("http", "h", 8080, "proxy")),
+        ("https://h", Proxy("https", "h", 443, "proxy")),
+        ("https://u:p@[::1]:1", Proxy("https", "::1", 1, "proxy", "Basic dTpw")),
+    ],
+)
+def test_proxies_that_are_given(given, expected):
+    assert given_proxy(given) == expected
+
+
+def test_a_socks_proxy_is_told_who_supports_it():
+    with pytest.raises(
+        ConfigError,
+        match=r"SOCKS proxy.*\nIn Python, give one that does: http_client=httpx\.AsyncClient",
+    ):
+        given_proxy("socks5h://127.0.0.1:1080")

@@ -9,7 +9,8 @@ import pytest
 import mull
 from loops import run_moved
 from mull.agent.engine import Engine
-from mull.client.http import AT_ONCE, HttpRequest, Transport
+from mull.client.http import AT_ONCE, HttpClient
+from mull.client.transport import HttpRequest
 from mull.neutral.errors import NetworkError, SilenceError
 from mull.neutral.events import Retrying
 from mull.testing.server import CUT, STALL, Gate, Reply, ScriptedServer
@@ -57,7 +58,7 @@ def ask(endpoint, kept=8, wait=0.0, **more):
     told = []
 
     async def main(loop):
-        transport = Transport()
+        transport = HttpClient()
         try:
             await endpoint.fill(transport, kept)
             request = HttpRequest("POST", endpoint.server.url, {}, b'{"q": 1}')
@@ -92,7 +93,7 @@ def test_it_is_told_before_the_second_answer_comes():
     order = []
 
     async def main(_):
-        transport = Transport()
+        transport = HttpClient()
         await endpoint.fill(transport, 3)
 
         def again(reason):
@@ -160,7 +161,7 @@ def held(seconds, after=()):
     told = []
 
     async def main(loop):
-        transport = Transport()
+        transport = HttpClient()
         await endpoint.fill(transport, 8)
         request = HttpRequest("POST", endpoint.server.url, {}, b"{}")
         task = asyncio.create_task(read(transport, request, again=told.append))
@@ -195,7 +196,7 @@ def test_connections_to_other_places_are_kept():
         endpoint = Endpoint(Reply.hang_up())
 
         async def main(_):
-            transport = Transport()
+            transport = HttpClient()
             elsewhere = HttpRequest("POST", other.url)
             await read(transport, elsewhere)
             await endpoint.fill(transport, 3)
@@ -220,7 +221,7 @@ def test_connections_closed_while_they_waited_are_not_used_at_all():
     async def main():
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            transport = Transport()
+            transport = HttpClient()
             for _ in range(2):
                 await read(transport, HttpRequest("GET", url), again=told.append)
                 ends.pop().close()
@@ -239,7 +240,7 @@ def test_a_question_whose_kept_connection_was_closed_tells_of_its_second_request
     async def main(_):
         engine = Engine()
         url = endpoint.server.url
-        await endpoint.fill(engine._connection(), 8)
+        await endpoint.fill(engine.client({}), 8)
         stream = mull.stream_async("q", "openai-compatible/m", base_url=url, engine=engine)
         told = [event async for event in stream if isinstance(event, Retrying)]
         await engine.close()

@@ -12,8 +12,9 @@ import threading
 
 import pytest
 
-from mull.client.http import HttpRequest, Transport
+from mull.client.http import HttpClient
 from mull.client.sync import BlockingLoop
+from mull.client.transport import HttpRequest
 from mull.testing.server import STALL, Reply, ScriptedServer
 
 
@@ -167,7 +168,7 @@ def test_a_forgotten_one_ends_its_thread():
 
 
 def test_ctrl_c_closes_the_socket_and_comes_through(blocking):
-    transport = Transport()
+    transport = HttpClient()
 
     async def read(url, put):
         async with transport.send(HttpRequest("POST", url)) as answer:
@@ -191,10 +192,11 @@ def test_ctrl_c_closes_the_socket_and_comes_through(blocking):
 
 SCRIPT = """
 import sys
-from mull.client.http import HttpRequest, Transport
+from mull.client.http import HttpClient
+from mull.client.transport import HttpRequest
 from mull.client.sync import BlockingLoop
 
-transport, blocking = Transport(), BlockingLoop()
+transport, blocking = HttpClient(), BlockingLoop()
 
 async def read(put):
     async with transport.send(HttpRequest("POST", sys.argv[1])) as answer:

@@ -117,7 +117,7 @@ def test_providers_and_models_go_over_the_catalog_in_its_own_shape(path):
         (
             "zzz = 1",
             'config.toml: "zzz" is unknown: use model, settings, providers, models, compat, mcp,'
-            " themes, serve or keys",
+            " themes, serve, keys or connection",
         ),
         (
             '[reasoning]\neffort = "high"',
@@ -180,6 +180,26 @@ def test_providers_and_models_go_over_the_catalog_in_its_own_shape(path):
             'config.toml: models."big": write the provider too, [models."provider/model"]',
         ),
         ("[compat]", "config.toml: compat cannot be a table: use rows, [[compat]]"),
+        ("connection = 3", "config.toml: connection cannot be 3: use a table, [connection]"),
+        (
+            "[connection]\nprxy = 'x'",
+            'config.toml: connection: "prxy" is unknown: did you mean proxy?',
+        ),
+        (
+            "[connection]\nproxy = true",
+            "config.toml: connection: proxy cannot be true: use an address such as"
+            " http://host:3128, or false",
+        ),
+        (
+            "[connection]\nproxy = 'http://me:canary@host'",
+            "config.toml: connection: proxy contains a user name or password before the @, which do"
+            " not belong in this file: set HTTPS_PROXY instead",
+        ),
+        (
+            "[connection]\ncert = ['a']",
+            "config.toml: connection: cert cannot be a list: use a file, or a list of certificate"
+            " and key",
+        ),
     ],
 )
 def test_a_mistake_is_told_on_one_line_with_its_place(path, text, message):
@@ -206,3 +226,15 @@ def test_an_unreadable_file_is_told(path):
     path.mkdir()
     with pytest.raises(ConfigError, match=r"^cannot read .*config.toml: "):
         load_config(path)
+
+
+def test_connections(path, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    path.write_text("[connection]\nproxy = false\nverify = '~/ca.pem'\ncert = ['~/a', '/b']\n")
+    assert load_config(path).connection == {
+        "proxy": False,
+        "verify": "/home/me/ca.pem",
+        "cert": ("/home/me/a", "/b"),
+    }
+    path.write_text("[connection]\nhttp_client = 'corp'\n")
+    assert load_config(path).connection == {"http_client": "corp"}

@@ -17,7 +17,9 @@ from msgspec.structs import replace
 
 from mull.agent.engine import Engine
 from mull.client.access import Access, request_headers
-from mull.client.http import HttpRequest, Transport
+from mull.client.answer import Client
+from mull.client.http import HttpClient
+from mull.client.transport import HttpRequest
 from mull.neutral.errors import MullError, RemoteError
 from mull.neutral.request import WireRequest
 from mull.neutral.target import Target
@@ -70,7 +72,7 @@ class Found(NamedTuple):
 
 async def discover(engine: Engine) -> list[Found]:
     """Every local server that responds at its usual address, or at the one in config.toml."""
-    transport = Transport()
+    transport = HttpClient()
     try:
         asked = [_ask(engine, provider, transport) for provider in LOCAL_PROVIDERS]
         return [found for found in await asyncio.gather(*asked) if found is not None]
@@ -78,7 +80,7 @@ async def discover(engine: Engine) -> list[Found]:
         await transport.close()
 
 
-async def look(target: Target, way: Access, transport: Transport) -> Served | None:
+async def look(target: Target, way: Access, transport: Client) -> Served | None:
     """What the server says about one model; None if it says nothing."""
     server = _Server(target, way, transport)
     rows = _rows(await server.get("/models"))
@@ -102,7 +104,7 @@ def describe(target: Target, served: Served) -> Target:
     return replace(target, facts=facts)
 
 
-async def _ask(engine: Engine, provider: str, transport: Transport) -> Found | None:
+async def _ask(engine: Engine, provider: str, transport: Client) -> Found | None:
     try:
         target = engine.setup.resolve(f"{provider}/model")
         way = engine.way_to(target)
@@ -121,7 +123,7 @@ async def _ask(engine: Engine, provider: str, transport: Transport) -> Found | N
 class _Server:
     """One server, and how to query it. `status` is that of its last response."""
 
-    def __init__(self, target: Target, way: Access, transport: Transport) -> None:
+    def __init__(self, target: Target, way: Access, transport: Client) -> None:
         self._target = target
         self._way = way
         self._transport = transport

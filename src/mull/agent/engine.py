@@ -10,14 +10,16 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
-from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from inspect import isawaitable, iscoroutinefunction
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
+from mull.agent.options import check_names
 from mull.agent.setup import Setup, isolated_setup, load_setup
 from mull.client.access import Access, access, missing_key
+from mull.client.connections import ConnectionOptions, Connections
 from mull.neutral.errors import (
     ConfigError,
     LocalError,
@@ -37,10 +39,10 @@ if TYPE_CHECKING:
     from mull.agent.reach import Key
     from mull.agent.run import Send, Turn
     from mull.auth.secret import Secret
+    from mull.client.answer import Client
     from mull.client.auth_drive import Sessions
     from mull.client.exchange import ExchangeOptions
     from mull.client.grants import Tokens
-    from mull.client.http import Transport
     from mull.neutral.request import WireRequest
     from mull.policy.failure import Failure
     from mull.policy.heal.healing import Repaired
@@ -68,8 +70,12 @@ class Engine:
     messages, thinking and tool calls; the variable
     `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` does the same.
 
+    `http_client`, `proxy`, `verify` and `cert` apply to all requests of conversations that are not
+    given their own.
+
     Raises:
         LocalError: it is isolated, but was given a setup from outside.
+        ConfigError: the proxy, the certificates or the HTTP client cannot be used.
     """
 
     def __init__(
@@ -78,7 +84,9 @@ class Engine:
         *,
         isolated: bool = False,
         record_content: bool | None = None,
+        **options: Unpack[ConnectionOptions],
     ) -> None:
+        check_names(options, ConnectionOptions.__optional_keys__, "Engine")
         if setup is not None and isolated and not setup.isolated:
             raise LocalError(
                 "an isolated engine creates its own setup: give `isolated` or `setup`, not both"
@@ -91,7 +99,7 @@ class Engine:
         self._inspected: set[_Place] = set()
         self._served: dict[_Place, Served] = {}
         self._counters: dict[_Place, SafeCounter] = {}
-        self._transport: Transport | None = None
+        self._connections = Connections(options, self.setup.config.connection)
         self._sessions: Sessions | None = None
         self._tokens: Tokens | None = None
 
@@ -174,7 +182,7 @@ class Engine:
             return False
         self._inspected.add(place)
         way = await self._enter(way)
-        served = await look(target, way, self._connection())
+        served = await look(target, way, self._client_of(way))
         if served is None or served == known:
             return False
         self._served[place] = served
@@ -265,7 +273,7 @@ class Engine:
         return partial(
             exchange,
             way=way,
-            transport=self._connection(),
+            transport=self._client_of(way),
             options=options,
             aid=Aid(self._enter, self._heal, self._learn),
         )
@@ -280,7 +288,7 @@ class Engine:
         from mull.client.clock import SystemClock
 
         way = await self._enter(way)
-        return await call(wire, target, way, transport=self._connection(), clock=SystemClock())
+        return await call(wire, target, way, transport=self._client_of(way), clock=SystemClock())
 
     async def _enter(self, way: Access) -> Access:
         """The endpoint ready for use: the embedded model is running, tokens are fetched."""
@@ -310,7 +318,7 @@ class Engine:
                 reached = await self._enter(way)
             except Exception:  # without the key, the stream is stopped instead
                 return False
-            return await end_thinking(target, reached, self._connection(), answer)
+            return await end_thinking(target, reached, self._client_of(way), answer)
 
         return end
 
@@ -362,14 +370,18 @@ class Engine:
             from mull.client.grants import Tokens
 
             self._tokens = Tokens()
-        return await self._tokens.enter(way, self._connection())
+        return await self._tokens.enter(way, self._client_of(way))
 
-    def _connection(self) -> Transport:
-        if self._transport is None:
-            from mull.client.http import Transport
+    def client(self, options: Mapping[str, Any]) -> Client:
+        """What carries requests for which these connection options were given.
 
-            self._transport = Transport()
-        return self._transport
+        Raises:
+            ConfigError: they cannot be used; says why.
+        """
+        return self._connections.client(options)
+
+    def _client_of(self, way: Access) -> Client:
+        return way.client or self._connections.client()
 
     async def __aenter__(self) -> Self:
         return self
@@ -378,10 +390,9 @@ class Engine:
         await self.close()
 
     async def close(self) -> None:
-        """Close idle connections; active requests continue, and close theirs at the end."""
-        transport, self._transport = self._transport, None
-        if transport is not None:
-            await transport.close()
+        """Close idle connections; active requests continue, and close theirs at the end. An
+        `http_client` that was given stays open."""
+        await self._connections.close()
 
 
 def _place(target: Target) -> _Place:
@@ -409,12 +420,17 @@ async def _fetched(fetch: Callable[[], str | Awaitable[str]]) -> Secret:
     """
     from mull.auth.secret import parse_secret
 
-    given = fetch()
+    # a function that blocks, as those for cloud tokens do, must not hold up other requests
+    given = fetch() if _is_asynchronous(fetch) else await asyncio.to_thread(fetch)
     if isawaitable(given):
         given = await given
     if not isinstance(given, str):
         raise ConfigError(f"the key function did not return text: {type(given).__name__}")
     return parse_secret(given, "the key returned by the function")
+
+
+def _is_asynchronous(function: Callable[..., Any]) -> bool:
+    return iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)
 
 
 def _is_loopback(url: str) -> bool:

@@ -37,6 +37,7 @@ from mull.agent.results import Result, result_of
 from mull.agent.run import LIMITS, Recorder, Situation, Turn, run_turn
 from mull.agent.streams import AsyncStream, Stream, end_task
 from mull.agent.turn import Limits
+from mull.client.connections import ConnectionOptions
 from mull.history.log import Entry, Log, Record, Undone, last_undone
 from mull.neutral.errors import ConfigError, LocalError
 from mull.neutral.events import Event
@@ -102,7 +103,7 @@ class Conversation:
         self._running: Turn | None = None
         self._steering: deque[Message] = deque()
         self._subscribers: list[Subscriber] = []
-        self._reaches = Reaches(self._engine, options.get("keys"))
+        self._reaches = Reaches(self._engine, options.get("keys"), _connection_from(options))
         self.target: Target = self._reaches.target(self.settings.snapshot().model, given)
         self._reaches.take(self.target, given)
 
@@ -501,6 +502,11 @@ class Conversation:
             there = "is only one" if len(starts) == 1 else f"are {len(starts)}"
             raise LocalError(f"cannot undo {turns} turns: there {there}")
         return starts[-turns]
+
+
+def _connection_from(options: ConversationOptions) -> dict[str, Any]:
+    names = ConnectionOptions.__optional_keys__
+    return {name: value for name, value in options.items() if name in names and value is not None}
 
 
 def _reach_from(options: ConversationOptions) -> Reach:

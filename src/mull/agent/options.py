@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from mull.agent.given import sayable
 from mull.agent.reach import Key
+from mull.client.connections import ConnectionOptions
 from mull.neutral.errors import LocalError
 from mull.neutral.messages import Dialect, Message
 from mull.neutral.request import NamedTool, RequestOptions, ToolChoice, ToolDefinition
@@ -80,7 +81,7 @@ class TurnParameters(RequestParameters, total=False):
     max_rounds: int | None
 
 
-class ReachOptions(TypedDict, total=False):
+class ReachOptions(ConnectionOptions, total=False):
     """How models are reached.
 
     `key`, `base_url`, `headers`, `dialect` and `compat` apply to the provider of the first model,

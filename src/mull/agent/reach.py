@@ -43,15 +43,29 @@ class Reach(Struct, frozen=True):
 
 
 class Reaches:
-    """What one conversation was given, by provider. `keys` may contain more keys than are used."""
+    """What one conversation was given, by provider. `keys` may contain more keys than are used.
+    The connection options are for all providers.
 
-    def __init__(self, engine: Engine, keys: Mapping[str, Key] | None = None) -> None:
+    Raises:
+        ConfigError: the connection options cannot be used.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        keys: Mapping[str, Key] | None = None,
+        connection: Mapping[str, Any] | None = None,
+    ) -> None:
         self._engine = engine
+        self._connection = connection or {}
+        if connection:
+            engine.client(connection)  # a mistake is reported before anything is sent
         self._given = {name.lower(): Reach(key) for name, key in (keys or {}).items()}
 
     def fork(self) -> Reaches:
         """An independent copy."""
         made = Reaches(self._engine)
+        made._connection = self._connection
         made._given = dict(self._given)
         return made
 
@@ -86,9 +100,12 @@ class Reaches:
             ConfigError: a key or an address is missing; says how to provide it.
         """
         reach = self.of(target)
-        return self._engine.way_to(
+        way = self._engine.way_to(
             target, key=reach.key, base_url=reach.base_url, headers=reach.headers
         )
+        if not self._connection or not way.base_url:  # nothing is between here and what is embedded
+            return way
+        return replace(way, client=self._engine.client(self._connection))
 
     def _resolve(self, model: str | None, reach: Reach) -> Target:
         return self._engine.target(

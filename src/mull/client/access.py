@@ -28,7 +28,8 @@ from mull.neutral.target import Target
 from mull.settings.words import join_or, quote
 
 if TYPE_CHECKING:
-    from mull.client.http import HttpRequest
+    from mull.client.answer import Client
+    from mull.client.transport import HttpRequest
 
 __all__ = [
     "Access",
@@ -92,6 +93,7 @@ class Access(Struct, frozen=True):
     With `login`, the key is that login's and has to be traded for a session's token first. With
     `fetch`, the key is asked for when a request goes out. Where there is no key, a `cloud` login
     may stand for it: keys that sign each request, in `region`, or what a token is traded for.
+    `client` carries its requests, where that is not the engine's own.
     """
 
     base_url: str
@@ -101,6 +103,7 @@ class Access(Struct, frozen=True):
     fetch: Callable[[], str | Awaitable[str]] | None = None
     cloud: CloudLogin | None = None
     region: str | None = None
+    client: Client | None = None
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -195,10 +198,14 @@ def request_headers(
     return {
         **{name.lower(): text for name, text in wire.headers.items()},
         **(login().request_headers(messages) if login else {}),
-        **(key_headers(target, way.key.reveal()) if way.key else {}),
+        **(_key_headers(way, target, way.key) if way.key else {}),
         **_billing(way),
         **way.headers,
     }
+
+
+def _key_headers(way: Access, target: Target, key: Secret) -> dict[str, str]:
+    return key_headers(target, key.reveal(), fetched=way.fetch is not None)
 
 
 def _billing(way: Access) -> dict[str, str]:

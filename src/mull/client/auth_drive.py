@@ -21,6 +21,7 @@ from mull.auth.flow import Flow, HttpReply, HttpRequest, Session, Show, Wait
 from mull.auth.logins import LOGINS
 from mull.auth.secret import Secret
 from mull.client.access import Access
+from mull.client.certificates import Trust
 from mull.neutral.errors import NetworkError, RemoteError
 
 __all__ = ["Send", "Sessions", "drive", "send"]
@@ -62,7 +63,8 @@ def send(request: HttpRequest, timeout: float = _TIMEOUT) -> HttpReply:
 
 def _open(request: urllib.request.Request, timeout: float) -> Any:
     try:
-        return urllib.request.build_opener(_NoRedirect).open(request, timeout=timeout)
+        trusting = urllib.request.HTTPSHandler(context=Trust().for_endpoint())
+        return urllib.request.build_opener(_NoRedirect, trusting).open(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         return error
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from mull.client.access import Access, request_headers, signed
+from mull.client.answer import Client
 from mull.client.clock import Clock
-from mull.client.http import HttpRequest, Transport
 from mull.client.refusal import read_refusal, refused_error, scrubbed, secrets_in
 from mull.client.retry import Retry, RetryRules, Stop, decide
+from mull.client.transport import HttpRequest
 from mull.neutral.errors import NetworkError, UnusableError
 from mull.neutral.request import WireRequest
 from mull.neutral.target import Target
@@ -27,7 +28,7 @@ def _once(reason: str) -> None:
 
 
 async def call(
-    wire: WireRequest, target: Target, way: Access, *, transport: Transport, clock: Clock
+    wire: WireRequest, target: Target, way: Access, *, transport: Client, clock: Clock
 ) -> bytes:
     """The body of the response; what may pass is tried again.
 

@@ -10,7 +10,6 @@ to the process that made it: after a fork it is the parent's, and the child leav
 from __future__ import annotations
 
 import asyncio
-import functools
 import math
 import os
 import re
@@ -19,6 +18,7 @@ import ssl
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple, cast
 
+from mull.client.certificates import Trust, say_ssl_error
 from mull.client.clock import Patience, Verdict, say_seconds
 from mull.client.http1 import AnswerReader, ProtocolError, encode_head
 from mull.client.proxy import Proxy
@@ -30,7 +30,16 @@ from mull.neutral.errors import (
     UnusableError,
 )
 
-__all__ = ["Address", "Connection", "Overtime", "connect", "running_loop", "say_error"]
+__all__ = [
+    "Address",
+    "Connection",
+    "Overtime",
+    "connect",
+    "given_up",
+    "running_loop",
+    "say_error",
+    "untrusted",
+]
 
 BUFFERED = 1024 * 1024
 """How much may wait to be read before the other side is told to pause."""
@@ -226,8 +235,7 @@ class Connection(asyncio.Protocol):
             self._size = 0
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
         if self._lost is not None:
-            name = self.place.name
-            raise NetworkError(f"the connection to {name} broke: {say_error(self._lost)}")
+            raise _broke(self.place.name, self._lost)
         return b""
 
     def close(self) -> None:
@@ -242,10 +250,12 @@ class Connection(asyncio.Protocol):
         elif sock := getattr(self._transport.get_extra_info("socket"), "_sock", None):
             sock.close()  # asyncio would leave it to the collector; uvloop has closed its own
 
-    async def start_tls(self, context: ssl.SSLContext, host: str) -> None:
-        """Speak TLS from here on, as one does behind a proxy."""
+    async def start_tls(self, context: ssl.SSLContext, host: str) -> str | None:
+        """Speak TLS from here on, also inside TLS; the protocol that was agreed on, if any."""
         inner = await self.loop.start_tls(self._transport, self, context, server_hostname=host)
         self._transport = cast(asyncio.Transport, inner)
+        agreed: str | None = self._transport.get_extra_info("ssl_object").selected_alpn_protocol()
+        return agreed
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -272,60 +282,96 @@ class Connection(asyncio.Protocol):
             self._timer = None
 
     def _give_up(self, verdict: Verdict) -> NetworkError:
-        name, span = self.place.name, say_seconds(verdict.seconds)
-        if verdict.limit == "idle":
-            return SilenceError(f"{name} sent nothing for {span}")
-        if verdict.limit == "closing":
-            return Overtime(f"{name} was not finished after {span}")
-        return NetworkError(f"{name} was not finished after {span}, the time limit")
+        return given_up(self.place.name, verdict)
 
 
-async def connect(place: Address, seconds: float) -> Connection:
+def given_up(name: str, verdict: Verdict) -> NetworkError:
+    """The error for a limit that was reached."""
+    span = say_seconds(verdict.seconds)
+    if verdict.limit == "idle":
+        return SilenceError(f"{name} sent nothing for {span}")
+    if verdict.limit == "closing":
+        return Overtime(f"{name} was not finished after {span}")
+    return NetworkError(f"{name} was not finished after {span}, the time limit")
+
+
+def _broke(name: str, error: Exception) -> NetworkError:
+    said = f"the connection to {name} broke: {say_error(error)}"
+    reason = error.reason or "" if isinstance(error, ssl.SSLError) else ""
+    if "ALERT" in reason and "CERT" in reason:
+        return UnusableError(f"{said}.\nGive it a client certificate that it accepts with cert=")
+    return NetworkError(said)
+
+
+async def connect(place: Address, seconds: float, trust: Trust) -> Connection:
     """A new connection, within so many seconds.
 
     Raises:
-        ConfigError: the trusted certificates cannot be read.
+        ConfigError: the certificates cannot be read.
         NetworkError: it cannot be had; says why.
     """
     near, proxy = place.name, place.proxy
-    hint = f"\n(through the proxy that {proxy.variable} names)" if proxy else ""
+    hint = _through(place)
     try:
         async with asyncio.timeout(seconds):
-            return await _connect(place)
+            return await _connect(place, trust)
     except TimeoutError:
         told = f"no answer within {say_seconds(seconds)}"
         raise NetworkError(f"cannot connect to {near}: {told}{hint}") from None
     except socket.gaierror as error:
         who = proxy.host if proxy else near
         raise NetworkError(f"cannot find {who}: {say_error(error)}{hint}") from None
-    except ssl.SSLCertVerificationError as error:
-        raise UnusableError(
-            f"cannot trust {near}: {error.verify_message}.\n"
-            "For your own certificate authority, set SSL_CERT_FILE to its certificate"
-        ) from None
-    except ssl.SSLError as error:
-        # Whoever speaks no TLS there will not do so in a second either.
-        kind = UnusableError if error.reason == "WRONG_VERSION_NUMBER" else NetworkError
-        raise kind(f"cannot speak TLS with {near}: {say_error(error)}{hint}") from None
     except OSError as error:
         raise NetworkError(f"cannot connect to {near}: {say_error(error)}{hint}") from None
 
 
-async def _connect(place: Address) -> Connection:
+def _through(place: Address) -> str:
     proxy = place.proxy
+    return f"\n(through the proxy {proxy.whence})" if proxy else ""
+
+
+async def _connect(place: Address, trust: Trust) -> Connection:
+    proxy, is_tls = place.proxy, place.scheme == "https"
     host, port = (proxy.host, proxy.port) if proxy else (place.host, place.port)
-    context = _trust() if place.scheme == "https" else None
+    context = trust.for_endpoint() if is_tls else None
     connection = await _dial(place, await _addresses(host, port))
     try:
         _keep_alive(connection)
-        if proxy and context is not None:
+        if proxy and proxy.scheme == "https":
+            await _speak_tls(connection, trust.for_proxy(), host, f"the proxy {host}")
+        if proxy and is_tls:
             await _tunnel(connection, place, proxy)
         if context is not None:
-            await connection.start_tls(context, place.host)
+            await _speak_tls(connection, context, place.host, place.name)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+async def _speak_tls(connection: Connection, context: ssl.SSLContext, host: str, name: str) -> None:
+    try:
+        spoken = await connection.start_tls(context, host)
+    except ssl.SSLCertVerificationError as error:
+        raise untrusted(name, error) from None
+    except ssl.SSLError as error:
+        # Whoever speaks no TLS there will not do so in a second either.
+        kind = UnusableError if error.reason == "WRONG_VERSION_NUMBER" else NetworkError
+        told = f"{say_error(error)}{_through(connection.place)}"
+        raise kind(f"cannot speak TLS with {name}: {told}") from None
+    if spoken not in (None, "http/1.1"):
+        raise ConfigError(
+            f"the ssl.SSLContext given as verify offers {spoken} to {name}, and mull's own client"
+            " speaks HTTP/1.1 only: offer no other protocol, or give an http_client"
+        )
+
+
+def untrusted(name: str, error: ssl.SSLCertVerificationError) -> UnusableError:
+    """The error for a certificate that cannot be trusted."""
+    return UnusableError(
+        f"cannot trust {name}: {error.verify_message}.\n"
+        "For your own certificate authority, set SSL_CERT_FILE to its certificate"
+    )
 
 
 async def _addresses(host: str, port: int) -> list[tuple[str, int]]:
@@ -412,28 +458,10 @@ def _keep_alive(connection: Connection) -> None:
             sock.setsockopt(level, option, value)
 
 
-def _trust() -> ssl.SSLContext:
-    """The trusted certificates: the system's, or those of SSL_CERT_FILE and SSL_CERT_DIR."""
-    return _trust_of(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
-
-
-@functools.lru_cache(maxsize=4)
-def _trust_of(file: str | None, folder: str | None) -> ssl.SSLContext:
-    for name, path in (("SSL_CERT_FILE", file), ("SSL_CERT_DIR", folder)):
-        if path and not any(os.path.exists(part) for part in path.split(os.pathsep)):
-            raise ConfigError(f"{name} names {path!r}, which does not exist")
-    try:
-        context = ssl.create_default_context()
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"the trusted certificates cannot be read: {say_error(error)}") from None
-    context.set_alpn_protocols(["http/1.1"])
-    return context
-
-
 def say_error(error: Exception) -> str:
     """An operating system's error in a few words."""
     if isinstance(error, ssl.SSLError):
-        return (error.reason or "it broke off").lower().replace("_", " ")
+        return say_ssl_error(error)
     if isinstance(error, socket.gaierror):
         return error.strerror or "its name cannot be looked up"
     # asyncio puts addresses in the place of the system's words, or joins several errors in one.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from mull.client.access import Access, request_headers
-from mull.client.http import HttpRequest, Transport
+from mull.client.answer import Client
+from mull.client.transport import HttpRequest
 from mull.neutral.errors import MullError
 from mull.neutral.request import WireRequest
 from mull.neutral.target import Target
@@ -16,7 +17,7 @@ _PATIENCE = 5.0
 _PATH = "/chat/completions/control"
 
 
-async def end_thinking(target: Target, way: Access, transport: Transport, answer: str) -> bool:
+async def end_thinking(target: Target, way: Access, transport: Client, answer: str) -> bool:
     """Ask llama.cpp to end the thought of a running answer; whether it will."""
     body = msgspec.json.encode({"id": answer, "action": "reasoning_end"})
     wire = WireRequest(_PATH, body, {"content-type": "application/json"})

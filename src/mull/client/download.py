@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mull._version import __version__
+from mull.client.certificates import Trust
 from mull.neutral.errors import ConfigError, RemoteError
 
 __all__ = ["download"]
@@ -37,7 +38,7 @@ def download(url: str, limit_bytes: int, timeout: float) -> bytes:
     """The body at `url`, at most `limit_bytes` of it, within `timeout` seconds in all.
 
     Raises:
-        ConfigError: it is not an http or https address.
+        ConfigError: it is not an http or https address, or the certificates cannot be read.
         RemoteError: it cannot be reached, refuses, is too large or too slow.
     """
     if not _is_http(url):
@@ -45,7 +46,9 @@ def download(url: str, limit_bytes: int, timeout: float) -> bytes:
     request = urllib.request.Request(url, headers={"User-Agent": f"mull/{__version__}"})
     host = urlsplit(url).netloc.rpartition("@")[2]
     try:
-        with urllib.request.build_opener(_HttpOnly).open(request, timeout=timeout) as response:
+        trusting = urllib.request.HTTPSHandler(context=Trust().for_endpoint())
+        opener = urllib.request.build_opener(_HttpOnly, trusting)
+        with opener.open(request, timeout=timeout) as response:
             return _body(response, host, limit_bytes, time.monotonic() + timeout)
     except urllib.error.HTTPError as error:
         error.close()

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from mull.client.access import Access, request_headers, signed
+from mull.client.answer import Answer, Client
 from mull.client.clock import Clock, SystemClock, idle_limit, say_seconds
-from mull.client.http import Answer, HttpRequest, Transport, host_of
 from mull.client.rate_limit import rate_limit_of
 from mull.client.refusal import (
     failure_in_stream,
@@ -36,6 +36,7 @@ from mull.client.refusal import (
     secrets_in,
 )
 from mull.client.retry import Retry, RetryRules, Stop, decide
+from mull.client.transport import HttpRequest, host_of
 from mull.dialects.decoder import Decoder
 from mull.dialects.registry import decoder, encode_request
 from mull.neutral.errors import (
@@ -133,7 +134,7 @@ async def exchange(
     prepared: Prepared,
     way: Access,
     *,
-    transport: Transport,
+    transport: Client,
     options: ExchangeOptions = _OPTIONS,
     clock: Clock = _CLOCK,
     aid: Aid = _NO_AID,

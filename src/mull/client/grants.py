@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from mull.auth.flow import Flow, HttpReply, HttpRequest, Session, Wait
 from mull.auth.google import Grant, session
-from mull.client import http
+from mull.client import transport as http
 from mull.client.access import Access
+from mull.client.answer import Client
 from mull.neutral.errors import NetworkError
 
 __all__ = ["Tokens", "run_flow"]
@@ -29,7 +30,7 @@ class Tokens:
         self._clock = clock
         self._held: dict[Grant, Session] = {}
 
-    async def enter(self, way: Access, transport: http.Transport) -> Access:
+    async def enter(self, way: Access, transport: Client) -> Access:
         """The way with a token in place of the login that gives one; others are as they were.
 
         Raises:
@@ -45,9 +46,7 @@ class Tokens:
         return replace(way, key=fresh.token)
 
 
-async def run_flow(
-    flow: Flow[_T], transport: http.Transport, clock: Callable[[], float] = time.time
-) -> _T:
+async def run_flow(flow: Flow[_T], transport: Client, clock: Callable[[], float] = time.time) -> _T:
     """Run a flow that needs no person to its end.
 
     Raises:
@@ -72,9 +71,7 @@ async def run_flow(
         return value
 
 
-async def _send(
-    request: HttpRequest, transport: http.Transport, clock: Callable[[], float]
-) -> HttpReply:
+async def _send(request: HttpRequest, transport: Client, clock: Callable[[], float]) -> HttpReply:
     asked = http.HttpRequest(request.method, request.url, request.headers, request.body or b"")
     async with transport.send(asked, idle=_PATIENCE, total=_PATIENCE) as answer:
         body = await answer.read(_LONGEST)

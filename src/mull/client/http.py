@@ -1,109 +1,88 @@
-"""Bytes to an endpoint and back, over connections that are kept.
+"""mull's own client: bytes to an endpoint and back, over connections that are kept.
 
 Decided here: bodies arrive as the socket gives them; leaving the block or cancelling the task
 closes the socket at once; a request goes out a second time only where a kept connection was closed
 as soon as it had it, and on a new one; redirects are not followed, because the next host would get
-the key; nothing packed is asked for, because packing holds small pieces back, but what comes packed
-with gzip or deflate is unpacked, a bounded piece at a time. What came before something wrong is
-given out first. Proxies and certificates come from the environment (see `proxy` and `connection`).
+the key; nothing compressed is asked for, because compression holds small pieces back. Proxies and
+certificates are given, or come from the environment (see `proxy` and `certificates`).
 """
 
 from __future__ import annotations
 
 import math
 import os
-import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 from urllib.parse import SplitResult, urlsplit
 
-from msgspec import Struct
-
 from mull._version import __version__
+from mull.client.answer import Answer, ignore
+from mull.client.certificates import Cert, Trust, Verify
 from mull.client.clock import upload_seconds
 from mull.client.connection import Address, Connection, Overtime, connect, running_loop
 from mull.client.http1 import AnswerReader, ProtocolError, encode_head
 from mull.client.pool import Pool
-from mull.client.proxy import find_proxy
+from mull.client.proxy import Proxy, find_proxy, given_proxy
+from mull.client.transport import HttpRequest, host_of
 from mull.neutral.errors import ConfigError, NetworkError, UnusableError
 
-__all__ = ["Answer", "HttpRequest", "Transport", "TransportOptions", "host_of"]
+__all__ = ["USER_AGENT", "HttpClient"]
 
+USER_AGENT = f"mull/{__version__}"
 AT_ONCE = 0.5
 """Seconds after a request within which a kept connection that ends was closed already, or was just
 being closed: its endpoint has not begun to think about what it was asked."""
+CONNECT_SECONDS = 20.0
+"""How long a connection may take to stand."""
 HEAD_SECONDS = 30.0
 """How long the head of an answer may take once it has begun."""
-UNPACKED = 64 * 1024
-"""Bytes that are unpacked at once: what is packed may be a thousand times as long."""
-_WBITS = {"gzip": 31, "x-gzip": 31, "deflate": 47}
 
 
-class HttpRequest(Struct, frozen=True):
-    """One request. Its headers hold keys, so they are never shown."""
+class HttpClient:
+    """Sends requests over HTTP/1.1 and keeps connections for the next ones. Close it when done:
+    requests in progress then continue, and no connection is kept any more.
 
-    method: str
-    url: str
-    headers: Mapping[str, str] = {}
-    body: bytes = b""
+    `proxy` is the address of an HTTP or HTTPS proxy, with user and password if it needs them, for
+    all requests; False means none, and None leaves it to the environment. `verify` is False to
+    trust any server, a file or folder of certificate authorities, or an `ssl.SSLContext`. `cert` is
+    a client certificate: a file, or a pair of certificate and key, or with the key's password.
 
-    def __repr__(self) -> str:
-        return f"HttpRequest({self.method} {self.url})"
+    It can be used from several event loops, each of which has connections of its own.
 
-
-class TransportOptions(Struct, frozen=True):
-    """`connect` is how many seconds a connection may take to stand."""
-
-    connect: float = 20.0
-
-
-@lru_cache(maxsize=256)
-def host_of(url: str) -> str:
-    """The host and port of an address, as a person may see it: no user, password or query."""
-    try:
-        return urlsplit(url).netloc.rpartition("@")[2] or "the endpoint"
-    except ValueError:
-        return "the endpoint"
-
-
-def _ignore(reason: str) -> None:
-    pass
-
-
-class Transport:
-    """Sends requests and keeps connections for the next ones. Close it when done: what is under
-    way then goes on, and nothing is kept any more.
-
-    It may be used from several event loops, each of which has connections of its own.
+    Raises:
+        ConfigError: the proxy or the certificates cannot be used.
     """
 
-    def __init__(self, options: TransportOptions | None = None) -> None:
-        self._options = options or TransportOptions()
+    def __init__(
+        self,
+        *,
+        proxy: str | Literal[False] | None = None,
+        verify: Verify = True,
+        cert: Cert | None = None,
+        connect_seconds: float = CONNECT_SECONDS,
+    ) -> None:
+        self._proxy = given_proxy(proxy) if isinstance(proxy, str) else proxy
+        self._trust = Trust(verify, cert)
+        self._patience = connect_seconds
         self._pool = Pool()
 
     def send(
         self,
         request: HttpRequest,
+        /,
         *,
         idle: float | None = None,
         total: float | None = None,
-        again: Callable[[str], None] = _ignore,
+        again: Callable[[str], None] = ignore,
     ) -> Answer:
-        """The answer to a request, for `async with`: entering sends it and waits for the answer's
-        head, leaving closes what is still open.
+        """The answer to a request, for `async with`; see `answer.Client`.
 
-        `idle` is how many seconds the endpoint may be silent, `total` how many all may take.
-        `again` is told the reason when the request is about to go out a second time: a connection
-        that was kept ended within `AT_ONCE`. That happens once at most, on a new connection.
-
-        Raises:
-            ConfigError: the address, a header, a proxy or the certificates cannot be used.
-            LocalError: no event loop runs here that can be used.
-            NetworkError: the endpoint cannot be reached, or the connection broke.
-            SilenceError: nothing came for too long.
+        A request goes out a second time if a connection that was kept ended within `AT_ONCE`. That
+        happens once at most, on a new connection, and `again` is told the reason.
         """
-        return Answer(request, self._pool, _Limits(self._options.connect, idle, total), again)
+        way = _Way(self._pool, self._trust, self._proxy)
+        return _OwnAnswer(request, way, _Limits(self._patience, idle, total), again)
 
     async def close(self) -> None:
         """Close all connections that wait; those in use are closed after it."""
@@ -116,48 +95,49 @@ class _Limits(NamedTuple):
     total: float | None
 
 
-class Answer:
-    """What came back: the head at once, the body as it comes. Made by `Transport.send`."""
+class _Way(NamedTuple):
+    pool: Pool
+    trust: Trust
+    proxy: Proxy | Literal[False] | None
+
+
+class _OwnAnswer(Answer):
+    """An answer that is read from a connection."""
 
     def __init__(
-        self, request: HttpRequest, pool: Pool, limits: _Limits, again: Callable[[str], None]
+        self, request: HttpRequest, way: _Way, limits: _Limits, again: Callable[[str], None]
     ) -> None:
+        super().__init__()
         self._request = request
-        self._pool = pool
+        self._way = way
         self._limits = limits
         self._again = again
         self._connection: Connection
-        self._name = ""
         self._reader = AnswerReader(request.method)
-        self._first = self._ahead = b""
-        self._packed: _Packed | None = None
-        self._fault: NetworkError | None = None
-        self._drains = False
-        self.status: int = 0
-        self.headers: dict[str, str] = {}
 
     async def __aenter__(self) -> Self:
-        place, head = _address(self._request)
+        pool, trust, proxy = self._way
+        place, head = _address(self._request, proxy)
         data = head + self._request.body
         loop = running_loop()
         total = self._limits.total
         until = math.inf if total is None else loop.time() + total
-        await self._pool.open()
-        kept = await self._pool.take(place)
+        await pool.open()
+        kept = await pool.take(place)
         if kept is None or not await self._ask_kept(kept, data, until):
             patience = min(self._limits.connect, max(until - loop.time(), 0.0))
-            self._connection = await connect(place, patience)
+            self._connection = await connect(place, patience, trust)
             self._connection.ask(data, self._limits.idle, until)
             await self._hear(len(data))
         return self
 
-    async def __aexit__(self, error: object, *_: object) -> None:
+    async def __aexit__(self, kind: object, error: object, trace: object, /) -> None:
         if not self._reader.reusable:
             if error is not None or not self._drains or not self._reader.keeps:
                 self._connection.close()
                 return
             self._connection.drain(self._reader)
-        self._pool.keep(self._connection)
+        self._way.pool.keep(self._connection)
 
     async def _ask_kept(self, connection: Connection, data: bytes, until: float) -> bool:
         """Ask on a connection that was used before. False if it was closed before it heard."""
@@ -168,7 +148,7 @@ class Answer:
         except NetworkError as error:
             if self._reader.touched:
                 raise
-            self._pool.drop(connection.place)
+            self._way.pool.drop(connection.place)
             now = connection.loop.time()
             if type(error) is not NetworkError or now > min(began + AT_ONCE, until):
                 raise
@@ -187,7 +167,7 @@ class Answer:
                 if self._reader.in_head != begun:
                     begun = self._reader.in_head
                     connection.end_by(connection.loop.time() + HEAD_SECONDS if begun else math.inf)
-            self._open()
+            self._open(self._reader.status, self._reader.headers)
         except Overtime:
             connection.close()
             text = (
@@ -198,65 +178,17 @@ class Answer:
             connection.close()
             raise
 
-    def _open(self) -> None:
-        self.status, self.headers = self._reader.status, self._reader.headers
-        coding = self.headers.get("content-encoding", "identity").lower()
-        if coding in _WBITS:
-            self._packed = _Packed(_WBITS[coding])
-        elif coding not in ("identity", ""):
-            raise UnusableError(
-                f"{self._name} compressed its response ({coding}) although mull did not ask for it"
-            )
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        piece, self._ahead = self._ahead, b""
-        packed = self._packed
-        while not piece:
-            if packed is not None and packed.holds_more:
-                piece = self._unpack(packed, b"")
-                continue
-            piece, self._first = self._first, b""
-            if not piece:
-                if self._fault is not None:
-                    raise self._fault
-                if self._reader.has_body:
-                    raise StopAsyncIteration
-                try:
-                    piece = self._feed(await self._connection.read())
-                except Overtime:
-                    raise StopAsyncIteration from None
-            if piece and packed is not None:
-                piece = self._unpack(packed, piece)
-        return piece
-
-    async def peek(self) -> bytes:
-        """The first bytes of the body, without taking them."""
-        if not self._ahead:
-            self._ahead = await anext(self, b"")
-        return self._ahead
+    async def _receive(self) -> bytes:
+        if self._reader.has_body:
+            raise StopAsyncIteration
+        try:
+            return self._feed(await self._connection.read())
+        except Overtime:
+            raise StopAsyncIteration from None
 
     def finish_within(self, seconds: float) -> None:
         """Take what comes in so many seconds from now for the rest of the body."""
         self._connection.end_by(self._connection.loop.time() + seconds)
-
-    def drain(self) -> None:
-        """Nothing of the rest is wanted: leaving does not drop the connection at once, but keeps
-        it for another request if that rest is short."""
-        self._drains = True
-
-    async def read(self, limit: int) -> bytes:
-        """The rest of the body, cut at `limit` bytes."""
-        pieces: list[bytes] = []
-        size = 0
-        async for piece in self:
-            pieces.append(piece)
-            size += len(piece)
-            if size >= limit:
-                break
-        return b"".join(pieces)[:limit]
 
     def _feed(self, data: bytes) -> bytes:
         kind = UnusableError if data else NetworkError
@@ -274,59 +206,16 @@ class Answer:
     def _broke(self, kind: type[NetworkError], error: ProtocolError) -> NetworkError:
         return kind(f"the connection to {self._name} broke: {error}")
 
-    def _unpack(self, packed: _Packed, piece: bytes) -> bytes:
-        piece = packed.feed(piece)
-        if packed.fault is not None:
-            said = f"{self._name} compressed its response incorrectly: {packed.fault}"
-            self._fault = UnusableError(said)
-        return piece
 
-
-class _Packed:
-    """Unpacks a body, at most `UNPACKED` bytes at once."""
-
-    def __init__(self, wbits: int) -> None:
-        self._inflate = zlib.decompressobj(wbits)
-        self._tail = b""
-        self.holds_more = False
-        self.fault: zlib.error | None = None
-
-    def feed(self, data: bytes) -> bytes:
-        """The next bytes; where it `holds_more`, feed nothing to get them."""
-        if self._inflate.eof or self.fault is not None:
-            self.holds_more = False
-            return b""  # what follows the packed body is no part of it
-        data, before = self._tail + data, self._inflate.copy()
-        try:
-            piece = self._inflate.decompress(data, UNPACKED)
-        except zlib.error as error:
-            self.fault, self.holds_more = error, False
-            return _salvage(before, data)
-        self._tail = self._inflate.unconsumed_tail
-        self.holds_more = bool(self._tail) or len(piece) == UNPACKED
-        return piece
-
-
-def _salvage(inflate: zlib._Decompress, data: bytes) -> bytes:
-    """What can be unpacked before the byte that is wrong."""
-    pieces: list[bytes] = []
-    try:
-        for at in range(len(data)):
-            pieces.append(inflate.decompress(data[at : at + 1]))
-    except zlib.error:
-        pass
-    return b"".join(pieces)
-
-
-def _address(request: HttpRequest) -> tuple[Address, bytes]:
+def _address(request: HttpRequest, given: Proxy | Literal[False] | None) -> tuple[Address, bytes]:
     """Where a request goes, and its head."""
     parts, port = _split(request.url)
     host = parts.hostname or ""
-    proxy = find_proxy(parts.scheme, host, port, os.environ)
+    proxy = find_proxy(parts.scheme, host, port, os.environ) if given is None else given or None
     place = Address(parts.scheme, host, port, proxy)
     headers = {
         "host": place.name,
-        "user-agent": f"mull/{__version__}",
+        "user-agent": USER_AGENT,
         "accept-encoding": "identity",
         **{name.lower(): value for name, value in request.headers.items()},
     }

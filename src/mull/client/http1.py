@@ -23,7 +23,7 @@ _TARGET = re.compile(r"[\x21-\x7e]+")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _STATUS_LINE = re.compile(rb"HTTP/(\d\.\d) (\d{3})(?: .*)?", re.DOTALL)
 _LENGTH = re.compile(r"[0-9]{1,18}", re.ASCII)
-_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_CONTROLS = re.compile(r"[\x01-\x08\x0a-\x1f\x7f]")
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}")
 _PLAIN_SIZE = re.compile(rb"[1-9a-f][0-9a-f]{0,4}\r\n")
 
@@ -47,7 +47,7 @@ def encode_head(method: str, target: str, headers: Mapping[str, str]) -> bytes:
         if not _VALUE.fullmatch(value):
             raise ProtocolError(
                 f"the header {name!r} holds a character that HTTP does not allow,"
-                " such as a line break"
+                " such as a line break or a NUL"
             )
         lines.append(f"{name}: {value}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
@@ -129,6 +129,9 @@ class AnswerReader:
     def _read_head(self, data: bytes) -> bytes:
         self.touched = True
         while self._state == "head":
+            if data[:1] in (b"\r", b"\n"):  # blank lines before a head are none of it
+                bare = data.lstrip(b"\r\n")
+                self._head, data = self._head + len(data) - len(bare), bare
             end = _BLANK_LINE.search(data)
             if self._head + (len(data) if end is None else end.end()) > HEAD_LIMIT:
                 raise ProtocolError("the head of the response has no end")
@@ -146,7 +149,9 @@ class AnswerReader:
         return data
 
     def _read_lines(self, head: bytes) -> int:
-        first, *lines = head.replace(b"\r\n", b"\n").lstrip(b"\n").split(b"\n")
+        if b"\0" in head:
+            raise ProtocolError("the head of its response contains a NUL byte")
+        first, *lines = head.replace(b"\r\n", b"\n").split(b"\n")
         start = _STATUS_LINE.fullmatch(first)
         if start is None:
             raise ProtocolError("its response is not HTTP")
@@ -177,7 +182,7 @@ class AnswerReader:
             sizes = {part.strip() for part in length.split(",")}
             size = sizes.pop()
             if sizes or not _LENGTH.fullmatch(size):
-                raise ProtocolError("its content length is invalid")
+                raise ProtocolError("its content-length is not a number of bytes")
             self._state, self._left = "length", int(size)
             self.done = self._left == 0
         else:

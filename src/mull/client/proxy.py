@@ -1,8 +1,10 @@
-"""Which proxy a request goes through, from the variables that all tools share.
+"""Which proxy a request goes through: one that was given, or one from the variables that all tools
+share.
 
 HTTP_PROXY, HTTPS_PROXY and ALL_PROXY, in small letters first; NO_PROXY names the exceptions:
 hosts, domains with all below them, addresses and networks, each with a port if need be, or `*`.
-This machine's own addresses are never asked for through a proxy: a local model is nobody else's.
+This machine's own addresses are not asked for through those: a local model is nobody else's. A
+proxy that was given is for every address.
 """
 
 from __future__ import annotations
@@ -17,19 +19,30 @@ from mull.neutral.errors import ConfigError
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address
 
-__all__ = ["Proxy", "find_proxy", "is_loopback"]
+__all__ = ["Proxy", "find_proxy", "given_proxy", "is_loopback"]
+
+
+GIVEN = "proxy"
+"""What names a proxy that was given, as an error says it."""
+_PORTS = {"http": 80, "https": 443}
 
 
 class Proxy(NamedTuple):
-    """A proxy, the variable that named it, and the header that opens it."""
+    """A proxy, what named it, and the header that opens it."""
 
+    scheme: str
     host: str
     port: int
-    variable: str
+    named_by: str
     authorization: str | None = None
 
+    @property
+    def whence(self) -> str:
+        """Who named it, for people."""
+        return "given as proxy=" if self.named_by == GIVEN else f"that {self.named_by} names"
+
     def __repr__(self) -> str:
-        return f"Proxy({self.host}:{self.port}, {self.variable})"
+        return f"Proxy({self.scheme}://{self.host}:{self.port}, {self.named_by})"
 
 
 @lru_cache(maxsize=256)
@@ -39,6 +52,15 @@ def is_loopback(host: str) -> bool:
         return True
     address = _address(host)
     return address is not None and address.is_loopback
+
+
+def given_proxy(url: str) -> Proxy:
+    """The proxy at an address that was given outright.
+
+    Raises:
+        ConfigError: it cannot be used; the address is not shown.
+    """
+    return _read(GIVEN, url.strip())
 
 
 def find_proxy(scheme: str, host: str, port: int, environ: Mapping[str, str]) -> Proxy | None:
@@ -65,24 +87,26 @@ def _value(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
     return name, environ.get(name, "").strip()
 
 
-def _read(variable: str, value: str) -> Proxy:
+def _read(named_by: str, value: str) -> Proxy:
     try:
         parts = urlsplit(value if "://" in value else f"http://{value}")
-        port = parts.port or 80
+        port = parts.port or _PORTS.get(parts.scheme, 0)
     except ValueError:
-        raise ConfigError(f"{variable} does not hold the address of a proxy") from None
-    if parts.scheme != "http" or not parts.hostname:
+        raise ConfigError(f"{named_by} does not hold the address of a proxy") from None
+    if parts.scheme.startswith("socks"):
         raise ConfigError(
-            f"{variable} names a proxy of another kind than http://HOST:PORT, the only kind"
-            " that mull supports"
+            f"{named_by} names a SOCKS proxy, which mull's own client does not support.\n"
+            "In Python, give one that does: http_client=httpx.AsyncClient(proxy=...)"
         )
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise ConfigError(f"{named_by} must be an address such as http://HOST:PORT")
     opens = None
     if parts.username is not None:
         import base64
 
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         opens = "Basic " + base64.b64encode(pair.encode()).decode()
-    return Proxy(parts.hostname, port, variable, opens)
+    return Proxy(parts.scheme, parts.hostname, port, named_by, opens)
 
 
 def _is_excepted(host: str, port: int, listed: str) -> bool:

@@ -14,9 +14,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from mull.auth.static import MASK
-from mull.client.http import Answer, host_of
+from mull.client.answer import Answer
 from mull.client.rate_limit import rate_limit_of
 from mull.client.retry import may_pass, wait_asked
+from mull.client.transport import host_of
 from mull.dialects.registry import decode_response
 from mull.neutral.errors import (
     NetworkError,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import astuple, replace
 
 from mull.client.exchange import ExchangeOptions
-from mull.client.http import host_of
 from mull.client.retry import RetryRules
+from mull.client.transport import host_of
 from mull.dialects.serving import answer_writer, write_answer
 from mull.dialects.writer import About
 from mull.gateway.drafts import Draft, Drafts

@@ -200,6 +200,7 @@ class Compat(Value, frozen=True):
             "x-api-key",
             "x-goog-api-key",
             "api-key",
+            "azure",
             "cf-aig-authorization",
             "aws",
             "google",

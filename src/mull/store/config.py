@@ -64,6 +64,7 @@ class Config(Struct, frozen=True):
     themes: Mapping[str, Mapping[str, Any]] = {}
     serve: ServeConfig | None = None
     keys: Mapping[str, tuple[str, ...]] = {}
+    connection: Mapping[str, Any] = {}
 
     @property
     def overlay(self) -> dict[str, Any]:
@@ -130,6 +131,14 @@ def _serve(tables: Mapping[str, Any], file: str) -> ServeConfig | None:
     return read_serve(table_of(tables, "serve", file), file)
 
 
+def _connection(tables: Mapping[str, Any], file: str) -> Mapping[str, Any]:
+    if "connection" not in tables:
+        return {}
+    from mull.store.connection import read_connection
+
+    return read_connection(table_of(tables, "connection", file), file)
+
+
 def _read(tables: Mapping[str, Any], file: str) -> Config:
     model = tables.get("model")
     providers, themes = table_of(tables, "providers", file), table_of(tables, "themes", file)
@@ -146,6 +155,7 @@ def _read(tables: Mapping[str, Any], file: str) -> Config:
         themes={name: table_of(themes, name, file) for name in themes},
         serve=_serve(tables, file),
         keys=_keys(table_of(tables, "keys", file), file),
+        connection=_connection(tables, file),
     )
     _check_overlay(config, file)
     return config
