@@ -14,7 +14,7 @@ from typing import overload
 from mull.history.log import Log
 from mull.neutral.blocks import Block, ThinkingBlock
 from mull.neutral.messages import Message
-from mull.policy.parts import Parts, count_parts
+from mull.policy.parts import Parts, Sums, count_message
 from mull.policy.reasoning import has_thinking
 from mull.policy.tokens import Counter, count_block
 from mull.policy.view.binding import Bound
@@ -36,8 +36,8 @@ __all__ = ["LogView", "Memory"]
 
 KEPT_VIEWS = 4
 """One request may need two views, with two counters, if its own history keeps it from thinking."""
-_NOTHING = View((), Tally())
-_NO_PARTS = Parts()
+_NO_TALLY = Tally()
+_NOTHING = View((), _NO_TALLY)
 _UNREPAIRED = Repair(())
 _LEFT_OUT = View((), Tally(unanswered=1))
 
@@ -45,13 +45,13 @@ _LEFT_OUT = View((), Tally(unanswered=1))
 class _Round:
     """A message with the results that directly follow it: as stored, in order, and as sent."""
 
-    __slots__ = ("messages", "parts", "repaired", "view")
+    __slots__ = ("counted", "messages", "repaired", "view")
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.repaired = _UNREPAIRED
         self.view = _NOTHING
-        self.parts = _NO_PARTS
+        self.counted: Sequence[Mapping[str, int]] = ()
 
 
 class _Turn:
@@ -108,24 +108,34 @@ def _has_unspoken(messages: Sequence[Message]) -> bool:
 
 
 class _Counts:
-    """The tokens of the log's blocks, each counted once; the log keeps them alive, and so their
-    ids.
+    """The tokens of the log's messages and their blocks, each counted once; the log keeps them
+    alive, and so their ids.
     """
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
-        self._known: dict[int, int] = {}
+        self._blocks: dict[int, int] = {}
+        self._messages: dict[int, Mapping[str, int]] = {}
 
-    def stored(self, block: Block) -> int:
-        """The tokens of a block of the log."""
-        known = self._known.get(id(block))
+    def stored(self, message: Message) -> Mapping[str, int]:
+        """The tokens of a message of the log."""
+        known = self._messages.get(id(message))
         if known is None:
-            known = self._known[id(block)] = count_block(block, self._counter)
+            known = self._messages[id(message)] = count_message(message, self._stored_block)
         return known
 
-    def sent(self, block: Block) -> int:
+    def _stored_block(self, block: Block) -> int:
+        count = self._blocks[id(block)] = count_block(block, self._counter)
+        return count
+
+    def sent(self, message: Message) -> Mapping[str, int]:
+        """The tokens of a message that may be the log's."""
+        known = self._messages.get(id(message))
+        return count_message(message, self.sent_block) if known is None else known
+
+    def sent_block(self, block: Block) -> int:
         """The tokens of a block that may be the log's."""
-        known = self._known.get(id(block))
+        known = self._blocks.get(id(block))
         return count_block(block, self._counter) if known is None else known
 
 
@@ -170,16 +180,26 @@ class LogView:
         self._rules = rules
         self._counts = counts
         over = rules.condense_over
-        self._condensing = None if over is None else Condensing(over, short, counts.sent)
+        self._condensing = None if over is None else Condensing(over, short, counts.sent_block)
         self._turns: list[_Turn] = []
         self._seen = 0
         self._placed = 0
         self._last_thinking = -1
         self._messages: list[Message] = []
         self._given = 0
-        self.tally = Tally()
-        self.parts = Parts()
-        self.stored = Parts()
+        self._keeps: dict[tuple[bool, bool, bool], Keep] = {}
+        self._sums, self._stored = Sums(), Sums()
+        self.tally = _NO_TALLY
+
+    @property
+    def parts(self) -> Parts:
+        """The tokens of what is sent."""
+        return self._sums.parts
+
+    @property
+    def stored(self) -> Parts:
+        """The tokens of all that is stored."""
+        return self._stored.parts
 
     @property
     def last_turn(self) -> Sequence[Message]:
@@ -196,10 +216,10 @@ class LogView:
         """What the last turn and the one before it lack: what older ones lack was already
         reported.
         """
-        if not any(getattr(self.tally, field) for field in WARNED_OF):
-            return Tally()
+        if self.tally is _NO_TALLY or not any(getattr(self.tally, one) for one in WARNED_OF):
+            return _NO_TALLY
         recent = (one.view.tally for turn in self._turns[-2:] for one in turn.rounds)
-        return sum(recent, Tally())
+        return sum(recent, _NO_TALLY)
 
     def sent(self) -> Sent:
         """All messages as sent; later changes do not affect what was returned."""
@@ -208,7 +228,7 @@ class LogView:
 
     def count(self, block: Block) -> int:
         """The tokens of a block, as counted here."""
-        return self._counts.sent(block)
+        return self._counts.sent_block(block)
 
     def long_thoughts(self) -> Iterator[ThinkingBlock]:
         """Thinking blocks above the limit that have no condensed version yet."""
@@ -221,7 +241,8 @@ class LogView:
         changed = {len(self._turns) - 1, self._last_thinking}
         new = log.active[self._seen :]
         for at, message in enumerate(new, self._seen):
-            if not self._turns or log.starts_turn(at):
+            self._stored.add(self._counts.stored(message))
+            if not self._turns or (message.role == "user" and log.starts_turn(at)):
                 self._turns.append(_Turn(log.was_asked(at)))
             self._turns[-1].take(message)
             current = len(self._turns) - 1
@@ -229,16 +250,15 @@ class LogView:
                 self._last_thinking = current
             changed.add(current)
         self._seen += len(new)
-        self.stored += count_parts(new, self._counts.stored)
         for index in sorted(changed - {-1}):
             self._renew(index)
 
     def _renew(self, index: int) -> None:
         turn = self._turns[index]
         turn.repair()
-        place = Standing(index == len(self._turns) - 1, index == self._last_thinking)
-        keep = keep_for(place, self._rules, open_chain=place.last and turn.is_open_chain)
-        is_left_out = not place.last and turn.is_unanswered
+        last = index == len(self._turns) - 1
+        keep = self._keep(last, index == self._last_thinking, last and turn.is_open_chain)
+        is_left_out = not last and turn.is_unanswered
         start = turn.fresh if (keep, is_left_out) == (turn.keep, turn.is_left_out) else 0
         if index >= self._placed:  # turns are placed in order, so a new one goes at the end
             turn.at, self._placed = len(self._messages), index + 1
@@ -259,12 +279,22 @@ class LogView:
             for later in self._turns[index + 1 : self._placed]:
                 later.at += shift
 
+    def _keep(self, last: bool, last_thinking: bool, open_chain: bool) -> Keep:
+        place = last, last_thinking, open_chain
+        if place not in self._keeps:
+            standing = Standing(last, last_thinking)
+            self._keeps[place] = keep_for(standing, self._rules, open_chain=open_chain)
+        return self._keeps[place]
+
     def _take_view(self, one: _Round, view: View) -> None:
-        parts = count_parts(view.messages, self._counts.sent)
+        for counted in one.counted:
+            self._sums.remove(counted)
+        one.counted = [*map(self._counts.sent, view.messages)]
+        for counted in one.counted:
+            self._sums.add(counted)
         if view.tally is not one.view.tally and view.tally != one.view.tally:
             self.tally += view.tally - one.view.tally
-        self.parts += parts if one.parts is _NO_PARTS else parts - one.parts
-        one.view, one.parts = view, parts
+        one.view = view
 
     def _put(self, at: int, old: Sequence[Message], new: Sequence[Message]) -> None:
         if len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True)):

@@ -148,6 +148,7 @@ class Tally(Value, frozen=True):
 
 
 _UNCHANGED = Tally()
+_WORDS: frozenset[type[Block]] = frozenset({TextBlock})
 
 
 class View(Value, frozen=True):
@@ -205,6 +206,8 @@ def view_repaired(
     repaired: Repair, keep: Keep, rules: Rules, condensing: Condensing | None = None
 ) -> View:
     """The view of a turn, or of one round of it, that is already repaired."""
+    if len(repaired.messages) == 1 and is_plain(repaired.messages[0]) and not repaired.is_mended:
+        return View(repaired.messages, _UNCHANGED)
     out: list[Message] = []
     shorter = _Shorter(condensing)
     tally = _UNCHANGED
@@ -238,6 +241,16 @@ def view_repaired(
     if shorter.used:
         tally += Tally(condensed=shorter.used)
     return View(tuple(out), tally, tuple(shorter.missing))
+
+
+def is_plain(message: Message) -> bool:
+    """Whether it holds words alone, of which every endpoint gets the same. Most messages do."""
+    blocks = message.blocks
+    if not _WORDS.issuperset(map(type, blocks)):
+        return False
+    if message.role != "assistant":
+        return True
+    return all([b.signature is None and b.wire is None for b in blocks if isinstance(b, TextBlock)])
 
 
 def _without_strange(message: Message, dialect: str) -> tuple[Message, int]:
