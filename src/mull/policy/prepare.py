@@ -19,7 +19,7 @@ from mull.dialects.traits import TRAITS
 from mull.history.log import Log
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Message, Origin
-from mull.neutral.parameters import PARAMETERS
+from mull.neutral.parameters import said_in
 from mull.neutral.request import NamedTool, Note, Request, RequestOptions
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
@@ -480,7 +480,7 @@ def _request(
         wire=options.wire,
         cache_marks=options.cache_marks,
         extra_body=options.extra_body,
-        **{name: getattr(options, name) for name in PARAMETERS},
+        **said_in(options),
     )
 
 
