@@ -250,7 +250,7 @@ def is_plain(message: Message) -> bool:
         return False
     if message.role != "assistant":
         return True
-    return all([b.signature is None and b.wire is None for b in blocks if isinstance(b, TextBlock)])
+    return not any(b.signature or b.wire for b in blocks if isinstance(b, TextBlock))
 
 
 def _without_strange(message: Message, dialect: str) -> tuple[Message, int]:
