@@ -104,4 +104,4 @@ def test_answers_in_a_row_take_time_by_their_number():
     results = [Message(role="tool", blocks=(ToolResultBlock("c", "r"),))] * count
     messages = [*row, *results]
     with ends():
-        attach(messages, keys_of(messages), {}, lambda _: None)
+        attach(messages, keys_of(messages).of_each, {}, lambda _: None)

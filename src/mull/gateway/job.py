@@ -76,6 +76,7 @@ class Job:
         self.id: str = mint_answer_id(client.dialect)
         self.began: float = time.monotonic()
         self.keys: tuple[str, ...] = ()
+        self.past = drafts.past
         self._gateway = gateway
         self._drafts = drafts
         order = drafts.routes()

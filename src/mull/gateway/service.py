@@ -10,7 +10,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from mull.gateway.attach import keys_of, past_of
+from mull.gateway.attach import keys_of
 from mull.gateway.cooldown import Cooldowns
 from mull.gateway.drafts import Drafts, Recalled
 from mull.gateway.envelope import Envelopes
@@ -141,7 +141,7 @@ class Gateway:
         self.check_model(client, asked.model)
         offer = self.routes.offer(asked.model)
         keys = keys_of(asked.messages)
-        wanted = dict.fromkeys(key for some in keys for key in some)
+        wanted = dict.fromkeys(key for some in keys.of_each for key in some)
         stored, notes = await self.find(client.scope, wanted) if wanted else ({}, ())
         if not notes and self.memory.health()["store"] != OK:
             notes = (_UNWRITTEN,)
@@ -209,7 +209,7 @@ class Gateway:
     async def remember(self, job: Job, relay: Relay) -> tuple[Note, ...]:
         """Store an answer, so that it is found when the client sends it back; return a note if it
         cannot be stored."""
-        keys, kept = relay.keep(past_of(job.asked.messages))
+        keys, kept = relay.keep(job.past)
         with self._store("write"):
             await self.memory.keep(job.client.scope, [*keys, *job.keys], kept_to(kept))
             return ()

@@ -29,7 +29,7 @@ class Streaming:
 
     def __init__(self, job: Job, receive: Receive, send: Send, *, as_list: bool) -> None:
         self._job, self._as_list = job, as_list
-        self._writer = job.writer(as_list=as_list)
+        self._writer, self._prepared = job.writer(as_list=as_list), job.prepared
         self._media = JSON if as_list else self._writer.MEDIA_TYPE
         self._alive = b"\n" if as_list else self._writer.ALIVE
         self._there, self._send = WhileThere(receive), send
@@ -62,8 +62,9 @@ class Streaming:
     async def _pump(self) -> None:
         feed = None
         async for events in self._job.events():
-            if feed is None:  # a fallback may have replaced the target until now
-                self._writer = self._job.writer(as_list=self._as_list)
+            if feed is None:
+                if self._job.prepared is not self._prepared:  # perhaps for another target
+                    self._writer = self._job.writer(as_list=self._as_list)
                 feed = self._writer.feed
             data = b"".join([feed(event) for event in events])
             if isinstance(events[-1], Finished):

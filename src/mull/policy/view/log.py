@@ -29,6 +29,7 @@ from mull.policy.view.turn import (
     View,
     is_open_chain,
     keep_for,
+    plain_view,
     view_repaired,
 )
 
@@ -43,15 +44,22 @@ _LEFT_OUT = View((), Tally(unanswered=1))
 
 
 class _Round:
-    """A message with the results that directly follow it: as stored, in order, and as sent."""
+    """A message with the results that directly follow it: as stored, in order, and as sent. `plain`
+    is the view of a message that is always sent as it is."""
 
-    __slots__ = ("counted", "messages", "repaired", "view")
+    __slots__ = ("counted", "messages", "plain", "repaired", "view")
 
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-        self.repaired = _UNREPAIRED
+    def __init__(self, message: Message) -> None:
+        self.messages = [message]
+        self.plain = plain_view(message)
+        self.repaired = _UNREPAIRED if self.plain is None else Repair(self.plain.messages)
         self.view = _NOTHING
         self.counted: Sequence[Mapping[str, int]] = ()
+
+    def add(self, result: Message) -> None:
+        """Add a message of results."""
+        self.messages.append(result)
+        self.plain = None
 
 
 class _Turn:
@@ -74,14 +82,16 @@ class _Turn:
 
     def take(self, message: Message) -> None:
         """Add a message of the log."""
-        new = not self.rounds or not message.carries_results
-        if new:
-            self.rounds.append(_Round())
-        self.rounds[-1].messages.append(message)
-        changed = 1
-        if new and len(self.rounds) > 1 and is_unfinished(self.rounds[-2].messages[0]):
-            changed = 2  # the turn continued without that answer
-        self.fresh = min(self.fresh, len(self.rounds) - changed)
+        rounds = self.rounds
+        changed = len(rounds)
+        if not rounds or not message.carries_results:
+            if rounds and is_unfinished(rounds[-1].messages[0]):
+                changed -= 1  # the turn continued without that answer
+            rounds.append(_Round(message))
+        else:
+            rounds[-1].add(message)
+            changed -= 1
+        self.fresh = min(self.fresh, changed)
 
     @property
     def is_unanswered(self) -> bool:
@@ -94,7 +104,8 @@ class _Turn:
         """Repair the new rounds."""
         last = len(self.rounds) - 1
         for at, one in enumerate(self.rounds[self.fresh :], self.fresh):
-            one.repaired = repair_turn(one.messages, goes_on=at < last)
+            if one.plain is None:
+                one.repaired = repair_turn(one.messages, goes_on=at < last)
 
     @property
     def is_open_chain(self) -> bool:
@@ -267,6 +278,8 @@ class LogView:
         for one in rounds:
             if is_left_out:
                 self._take_view(one, _LEFT_OUT if one is turn.rounds[0] else _NOTHING)
+            elif one.plain is not None:
+                self._take_view(one, one.plain)
             else:
                 rules, condensing = self._rules, self._condensing
                 self._take_view(one, view_repaired(one.repaired, keep, rules, condensing))
@@ -287,6 +300,8 @@ class LogView:
         return self._keeps[place]
 
     def _take_view(self, one: _Round, view: View) -> None:
+        if view is one.view:
+            return
         for counted in one.counted:
             self._sums.remove(counted)
         one.counted = [*map(self._counts.sent, view.messages)]

@@ -42,6 +42,7 @@ __all__ = [
     "chain_lacks_thought",
     "is_open_chain",
     "keep_for",
+    "plain_view",
     "view_repaired",
     "view_turn",
 ]
@@ -206,8 +207,6 @@ def view_repaired(
     repaired: Repair, keep: Keep, rules: Rules, condensing: Condensing | None = None
 ) -> View:
     """The view of a turn, or of one round of it, that is already repaired."""
-    if len(repaired.messages) == 1 and is_plain(repaired.messages[0]) and not repaired.is_mended:
-        return View(repaired.messages, _UNCHANGED)
     out: list[Message] = []
     shorter = _Shorter(condensing)
     tally = _UNCHANGED
@@ -243,14 +242,19 @@ def view_repaired(
     return View(tuple(out), tally, tuple(shorter.missing))
 
 
-def is_plain(message: Message) -> bool:
-    """Whether it holds words alone, of which every endpoint gets the same. Most messages do."""
-    blocks = message.blocks
-    if not _WORDS.issuperset(map(type, blocks)):
-        return False
-    if message.role != "assistant":
-        return True
-    return not any(b.signature or b.wire for b in blocks if isinstance(b, TextBlock))
+def plain_view(message: Message) -> View | None:
+    """The view of a message that every endpoint gets as it is: words alone, of somebody who came to
+    the end of them. Most messages are such; for any other there is none.
+    """
+    if message.role == "tool" or not _WORDS.issuperset(map(type, message.blocks)):
+        return None
+    if message.role == "assistant":
+        if message.status != "complete" or not message.text:
+            return None
+        for block in message.blocks:
+            if isinstance(block, TextBlock) and (block.signature or block.wire):
+                return None
+    return View((message,), _UNCHANGED)
 
 
 def _without_strange(message: Message, dialect: str) -> tuple[Message, int]:
