@@ -293,5 +293,5 @@ def test_messages_of_words_alone_are_viewed_as_a_closer_look_would_view_them(log
 
     at_once = view()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mull.policy.view.log.plain_view", lambda message: None)
+        patch.setattr("mull.policy.view.log.is_plain", lambda message: False)
         assert view() == at_once

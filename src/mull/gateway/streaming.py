@@ -60,7 +60,7 @@ class Streaming:
                 self._keeping_alive.cancel()
 
     async def _pump(self) -> None:
-        feed = None
+        feed, end = None, b""
         async for events in self._job.events():
             if feed is None:
                 if self._job.prepared is not self._prepared:  # perhaps for another target
@@ -69,9 +69,10 @@ class Streaming:
             data = b"".join([feed(event) for event in events])
             if isinstance(events[-1], Finished):
                 await self._job.settle(self._writer)
-            if data:
+                end = data  # nothing follows but what closes the response: sent together
+            elif data:
                 await self._put(data)
-        await self._put(self._writer.close(), more=False)
+        await self._put(end + self._writer.close(), more=False)
 
     async def _put(self, data: bytes, *, more: bool = True) -> None:
         self._sending = True

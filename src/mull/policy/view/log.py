@@ -28,8 +28,8 @@ from mull.policy.view.turn import (
     Tally,
     View,
     is_open_chain,
+    is_plain,
     keep_for,
-    plain_view,
     view_repaired,
 )
 
@@ -39,27 +39,26 @@ KEPT_VIEWS = 4
 """One request may need two views, with two counters, if its own history keeps it from thinking."""
 _NO_TALLY = Tally()
 _NOTHING = View((), _NO_TALLY)
-_UNREPAIRED = Repair(())
 _LEFT_OUT = View((), Tally(unanswered=1))
 
 
 class _Round:
-    """A message with the results that directly follow it: as stored, in order, and as sent. `plain`
-    is the view of a message that is always sent as it is."""
+    """A message with the results that directly follow it: as stored, in order, and as sent. One
+    that `is_plain` is always sent as it is."""
 
-    __slots__ = ("counted", "messages", "plain", "repaired", "view")
+    __slots__ = ("counted", "is_plain", "messages", "repaired", "view")
 
     def __init__(self, message: Message) -> None:
         self.messages = [message]
-        self.plain = plain_view(message)
-        self.repaired = _UNREPAIRED if self.plain is None else Repair(self.plain.messages)
+        self.is_plain = is_plain(message)
+        self.repaired = Repair((message,) if self.is_plain else ())
         self.view = _NOTHING
         self.counted: Sequence[Mapping[str, int]] = ()
 
     def add(self, result: Message) -> None:
         """Add a message of results."""
         self.messages.append(result)
-        self.plain = None
+        self.is_plain = False
 
 
 class _Turn:
@@ -104,7 +103,7 @@ class _Turn:
         """Repair the new rounds."""
         last = len(self.rounds) - 1
         for at, one in enumerate(self.rounds[self.fresh :], self.fresh):
-            if one.plain is None:
+            if not one.is_plain:
                 one.repaired = repair_turn(one.messages, goes_on=at < last)
 
     @property
@@ -192,6 +191,7 @@ class LogView:
         self._counts = counts
         over = rules.condense_over
         self._condensing = None if over is None else Condensing(over, short, counts.sent_block)
+        self._is_plain = True
         self._turns: list[_Turn] = []
         self._seen = 0
         self._placed = 0
@@ -249,6 +249,10 @@ class LogView:
 
     def catch_up(self, log: Log) -> None:
         """Process what the log gained since the last time."""
+        if self._is_plain:
+            if self._takes_plain(log):
+                return
+            self._start_over()
         changed = {len(self._turns) - 1, self._last_thinking}
         new = log.active[self._seen :]
         for at, message in enumerate(new, self._seen):
@@ -264,6 +268,26 @@ class LogView:
         for index in sorted(changed - {-1}):
             self._renew(index)
 
+    def _takes_plain(self, log: Log) -> bool:
+        """Add what is new as it is: as long as all messages are plain, turns do not matter.
+        Whether that was possible; nothing has changed otherwise."""
+        new = log.active[self._seen :]
+        for at, message in enumerate(new, self._seen):
+            if not is_plain(message) or (message.role == "user" and log.was_asked(at)):
+                return False
+        for message in new:
+            counted = self._counts.stored(message)
+            self._stored.add(counted)
+            self._sums.add(counted)
+        self._messages += new
+        self._seen += len(new)
+        return True
+
+    def _start_over(self) -> None:
+        self._is_plain = False
+        self._seen, self._given, self._messages = 0, 0, []
+        self._sums, self._stored = Sums(), Sums()
+
     def _renew(self, index: int) -> None:
         turn = self._turns[index]
         turn.repair()
@@ -278,8 +302,8 @@ class LogView:
         for one in rounds:
             if is_left_out:
                 self._take_view(one, _LEFT_OUT if one is turn.rounds[0] else _NOTHING)
-            elif one.plain is not None:
-                self._take_view(one, one.plain)
+            elif one.is_plain:
+                self._take_view(one, View(one.repaired.messages, _NO_TALLY))
             else:
                 rules, condensing = self._rules, self._condensing
                 self._take_view(one, view_repaired(one.repaired, keep, rules, condensing))
@@ -300,8 +324,6 @@ class LogView:
         return self._keeps[place]
 
     def _take_view(self, one: _Round, view: View) -> None:
-        if view is one.view:
-            return
         for counted in one.counted:
             self._sums.remove(counted)
         one.counted = [*map(self._counts.sent, view.messages)]

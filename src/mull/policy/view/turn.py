@@ -41,8 +41,8 @@ __all__ = [
     "View",
     "chain_lacks_thought",
     "is_open_chain",
+    "is_plain",
     "keep_for",
-    "plain_view",
     "view_repaired",
     "view_turn",
 ]
@@ -242,19 +242,20 @@ def view_repaired(
     return View(tuple(out), tally, tuple(shorter.missing))
 
 
-def plain_view(message: Message) -> View | None:
-    """The view of a message that every endpoint gets as it is: words alone, of somebody who came to
-    the end of them. Most messages are such; for any other there is none.
+def is_plain(message: Message) -> bool:
+    """Whether every endpoint gets a message as it is: words alone, of somebody who came to the end
+    of them. Most messages are such.
     """
     if message.role == "tool" or not _WORDS.issuperset(map(type, message.blocks)):
-        return None
-    if message.role == "assistant":
-        if message.status != "complete" or not message.text:
-            return None
-        for block in message.blocks:
-            if isinstance(block, TextBlock) and (block.signature or block.wire):
-                return None
-    return View((message,), _UNCHANGED)
+        return False
+    if message.role != "assistant":
+        return True
+    if message.status != "complete" or not message.text:
+        return False
+    for block in message.blocks:
+        if isinstance(block, TextBlock) and (block.signature or block.wire):
+            return False
+    return True
 
 
 def _without_strange(message: Message, dialect: str) -> tuple[Message, int]:
