@@ -199,7 +199,7 @@ class LogView:
         self._messages: list[Message] = []
         self._given = 0
         self._keeps: dict[tuple[bool, bool, bool], Keep] = {}
-        self._sums, self._stored = Sums(), Sums()
+        self._sums = self._stored = Sums()  # one for both, as long as both are the same
         self.tally = _NO_TALLY
 
     @property
@@ -276,9 +276,7 @@ class LogView:
             if not is_plain(message) or (message.role == "user" and log.was_asked(at)):
                 return False
         for message in new:
-            counted = self._counts.stored(message)
-            self._stored.add(counted)
-            self._sums.add(counted)
+            self._stored.add(self._counts.stored(message))
         self._messages += new
         self._seen += len(new)
         return True
