@@ -15,6 +15,7 @@ from mull.gateway.cooldown import Cooldowns
 from mull.gateway.drafts import Drafts, Recalled
 from mull.gateway.envelope import Envelopes
 from mull.gateway.job import Job
+from mull.gateway.loading import load_all
 from mull.gateway.memory import OK, StoreUnavailable
 from mull.gateway.observing import Observer
 from mull.gateway.record import Kept, kept_from, kept_to
@@ -174,8 +175,10 @@ class Gateway:
         return prepare(log, made.snapshot, target, made.options, counter=counter).estimate
 
     async def open(self) -> None:
-        """Agree with the other gateways of this store on one key for envelopes, so that each can
-        open those of the others. While the store is unavailable, each uses its own key."""
+        """Import what requests need, and agree with the other gateways of this store on one key for
+        envelopes, so that each can open those of the others. While the store is unavailable, each
+        uses its own key."""
+        load_all()
         if not await self._agree():
             self._agreeing = asyncio.get_running_loop().create_task(self._agree_later())
 
