@@ -262,7 +262,8 @@ def _from_envelopes(
         if unknown == "trusted" and not any(map(is_envelope, carriers)):
             return replace(message, origin=None), "unknown"
         bare = tuple(_without_carriers(message.blocks, thoughts=unknown != "bare"))
-        if message.origin is None and all(map(is_, bare, message.blocks)):
+        is_same = len(bare) == len(message.blocks) and all(map(is_, bare, message.blocks))
+        if is_same and message.origin is None:
             return message, "unknown"
         return replace(message, blocks=bare, origin=None), "unknown"
     held = {at: block for sealed in opened for at, block in sealed.blocks.items()}
