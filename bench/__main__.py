@@ -19,6 +19,7 @@ SECTIONS = {
     "client": "Over loopback HTTP: 20,000 chunks, per chunk, and the start of a question",
     "interrupt": "From Esc to the end of an answer",
     "gateway": "The gateway, beside a bare pass-through",
+    "memory": "The memory of the gateway",
     "terminal": "At the terminal, beside other assistants",
 }
 

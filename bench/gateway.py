@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from bench.client import say
 from bench.report import Figure
+from bench.serving.load import NUMBER
 from bench.serving.peers import peers
 from bench.serving.process import Measured, free_port
 from bench.serving.upstream import CHUNKS
@@ -29,8 +30,6 @@ QUICK, PEERS = bool(os.environ.get("QUICK")), bool(os.environ.get("PEERS"))
 REQUESTS = 500 if QUICK else 6_000
 LARGE = 30 if QUICK else 300
 STREAMS = 8 if QUICK else 64
-OPEN = 100 if QUICK else 1_000
-MANY = 5_000 if QUICK else 200_000
 CLIENTS = 32
 _CHAT, _MESSAGES = "/v1/chat/completions", "/v1/messages"
 
@@ -52,10 +51,18 @@ class Told(NamedTuple):
     cpu: float
 
 
-def body(path: str, model: str, messages: int = 3, *, large: bool = False, stream: bool) -> str:
-    """A request."""
+def body(
+    path: str,
+    model: str,
+    messages: int = 3,
+    *,
+    large: bool = False,
+    stream: bool,
+    varied: bool = False,
+) -> str:
+    """A request; a varied one is of another conversation each time that it is sent."""
     system = "You are helpful. " * (3_500 if large else 3)
-    words = "word " * 200 if large else ""
+    words = "word " * 200 if large else NUMBER if varied else ""
     turns = [
         {"role": "assistant" if at % 2 else "user", "content": f"message {at} {words}"}
         for at in range(messages - 1 + messages % 2)
@@ -126,15 +133,35 @@ class Serving(NamedTuple):
 
 
 @contextlib.contextmanager
+def upstream() -> Iterator[str]:
+    """The URL of an upstream that runs meanwhile."""
+    process = _started("bench.serving.upstream")
+    assert process.stdout
+    try:
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _at_home(home: str) -> dict[str, str]:
+    return os.environ | {"HOME": home, "XDG_DATA_HOME": home, "XDG_CONFIG_HOME": home}
+
+
+def started_gateway(home: Path, url: str) -> Measured:
+    """`mull serve` with its files in this folder."""
+    return _mull(home, url, _at_home(str(home)))
+
+
+@contextlib.contextmanager
 def serving() -> Iterator[Serving]:
     """All gateways, before the same upstream."""
-    upstream = _started("bench.serving.upstream")
-    assert upstream.stdout
-    url = f"http://127.0.0.1:{int(upstream.stdout.readline())}"
-    with tempfile.TemporaryDirectory() as home, contextlib.ExitStack() as ending:
-        ending.callback(upstream.wait)
-        ending.callback(upstream.kill)
-        env = os.environ | {"HOME": home, "XDG_DATA_HOME": home, "XDG_CONFIG_HOME": home}
+    with (
+        tempfile.TemporaryDirectory() as home,
+        upstream() as url,
+        contextlib.ExitStack() as ending,
+    ):
+        env = _at_home(home)
         port = free_port()
         command = [sys.executable, "-m", "bench.serving.passing", str(port), f"{url}/short"]
         bare = Measured(command, port, env)
@@ -180,7 +207,6 @@ def run() -> list[Figure]:
                 *_workers(load, mull[0], pair),
                 *_long(load, mull),
                 *_chunks(load, [*mull, *others]),
-                *_memory(load, mull[0]),
             ]
     finally:
         load.end()
@@ -243,17 +269,3 @@ def _chunks(load: Load, ways: list[Way]) -> Iterator[Figure]:
         each = told.cpu / streams / CHUNKS * 1e6
         most = "≤ 10 µs" if "mull" in way.name else ""
         yield Figure(f"{way.name}: CPU of a streamed chunk", each, "µs", target=most)
-
-
-def _memory(load: Load, way: Way) -> Iterator[Figure]:
-    text = body(way.path, "short", stream=True)
-    load.put(way, text, CLIENTS, MANY // 10)
-    before = way.server.megabytes
-    load.put(way, text, CLIENTS, MANY - MANY // 10)
-    after = way.server.megabytes
-    told = f"{before:.0f} MB after {MANY // 10:,}"
-    yield Figure(f"memory after {MANY:,} requests", after, "MB", told, after / before, "flat")
-    load.put(way, body(way.path, "held", stream=True), OPEN, OPEN, held=True)
-    held = way.server.megabytes
-    told = f"{after:.0f} MB before"
-    yield Figure(f"memory with {OPEN:,} streams open", held, "MB", told, None, "≤ 300 MB")

@@ -2,13 +2,15 @@
 
 `python -m bench.serving.load` reads a JSON object from a line of its standard input (`port`,
 `path`, `body`, `clients`, `requests`, `held`) and prints one with what it measured. Each client
-keeps its connection and asks again as soon as it is answered. With `held` each asks once, and all
+keeps its connection and asks again as soon as it is answered. `NUMBER` in the body is replaced, in
+every request by another number. With `held` each asks once, and all
 stay open until the next line comes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import statistics
 import sys
@@ -16,6 +18,10 @@ import time
 from typing import Any
 
 import uvloop
+
+_numbers = itertools.count(1)
+NUMBER = "0123456789"
+"""What is replaced in the body of a request."""
 
 
 class Client(asyncio.Protocol):
@@ -38,9 +44,10 @@ class Client(asyncio.Protocol):
             self._transport.close()
             return
         self._left[0] -= 1
+        number = f"{next(_numbers):0{len(NUMBER)}}"
         self._head: bytes | None = b""
         self._tail, self._began = b"", time.perf_counter()
-        self._transport.write(self._request)
+        self._transport.write(self._request.replace(NUMBER.encode(), number.encode()))
 
     def data_received(self, data: bytes) -> None:
         self.size += len(data)

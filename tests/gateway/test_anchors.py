@@ -18,7 +18,7 @@ DONE = assistant(TextBlock("Done."))
 def found(stored: list[Message], sent: list[Message]) -> set[str]:
     """The keys that the last answer has in both conversations."""
     *before, answer = stored
-    return {*past_of(before).keys(answer)} & {*keys_of(sent)[-1]}
+    return {*past_of(before).keys(answer)} & {*keys_of(sent).of_each[-1]}
 
 
 def test_an_answer_is_found_though_a_reminder_in_the_question_moved():
@@ -46,4 +46,4 @@ def test_the_same_words_said_twice_after_a_call_are_two_answers():
 @tried(1)
 def test_a_conversation_that_comes_back_unchanged_is_found_by_every_key(messages):
     stored = [*messages, DONE]
-    assert {*past_of(messages).keys(DONE)} <= {*keys_of(stored)[-1]}
+    assert {*past_of(messages).keys(DONE)} <= {*keys_of(stored).of_each[-1]}

@@ -23,6 +23,7 @@ from effort import tried
 from gateway.stores import KEYS, RECORDS, SCOPES, Contract, Flaky, RespServer, attempt
 from mull.agent.engine import Engine
 from mull.gateway import guard, service, sqlite
+from mull.gateway.anchors import Past
 from mull.gateway.envelope import Envelopes, Sealed
 from mull.gateway.guard import Guarded
 from mull.gateway.key_file import put_first, read_keys
@@ -34,7 +35,6 @@ from mull.gateway.service import Gateway
 from mull.gateway.sqlite import SqliteMemory
 from mull.gateway.stores import check_stores, open_ledger, open_memory
 from mull.gateway.valkey import Cached
-from mull.neutral.asked import Asked
 from mull.neutral.blocks import ThinkingBlock
 from mull.neutral.errors import ConfigError, RefusedError
 from mull.neutral.messages import Origin
@@ -636,7 +636,7 @@ def test_an_error_of_the_store_is_counted_and_fails_no_request(error):
         assert gateway.store_failures == {"read": 1}
         await gateway.forget(client, ["k"])
         assert gateway.store_failures == {"read": 1, "write": 1}
-        job = SimpleNamespace(client=client, asked=Asked(messages=()), keys=())
+        job = SimpleNamespace(client=client, past=Past(), keys=())
         notes = await gateway.remember(job, Relay(client, origin, envelopes))
         assert [(note.about, note.warning) for note in notes] == [("store", True)]
         assert gateway.store_failures == {"read": 1, "write": 2}

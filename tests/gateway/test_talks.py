@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from conversations import messages as any_message
 from effort import tried
 from gateway.talking import Held, Round, conversations, hold, manners, world
 from gateway.test_square import Broken
 from growth import ends
+from mull.gateway.anchors import carriers_of
 from mull.gateway.attach import attach, keys_of
 from mull.gateway.memory import InProcess
-from mull.neutral.blocks import TextBlock, ToolResultBlock
-from mull.neutral.messages import Message
+from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock
+from mull.neutral.messages import Message, assistant
 from mull.testing import Call, Say, Think
 from talks import TALKS, Manner, Result
 
@@ -104,4 +106,16 @@ def test_answers_in_a_row_take_time_by_their_number():
     results = [Message(role="tool", blocks=(ToolResultBlock("c", "r"),))] * count
     messages = [*row, *results]
     with ends():
-        attach(messages, keys_of(messages), {}, lambda _: None)
+        attach(messages, keys_of(messages).of_each, {}, lambda _: None)
+
+
+@given(st.lists(any_message, max_size=4), st.sampled_from(["bare", "readable"]))
+@example([assistant(ThinkingBlock("t", signature="s"))], "bare")
+@example([assistant(TextBlock("a"), ThinkingBlock("t", signature="s"))], "bare")
+def test_an_answer_that_nobody_knows_goes_without_what_only_its_origin_reads(messages, unknown):
+    attached = attach(messages, keys_of(messages).of_each, {}, lambda _: None, unknown)
+    for answer in attached.messages:
+        if answer.role == "assistant":
+            assert answer.origin is None
+            assert not any(map(carriers_of, answer.blocks))
+            assert unknown == "readable" or not answer.thinking

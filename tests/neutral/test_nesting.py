@@ -113,3 +113,21 @@ def test_a_stored_record_opens_on_any_stack(levels):
     document = msgspec.json.encode({"messages": [{"role": "user", "content": "q"}]})
     deep = document.replace(b'"role"', b'"x":' + nested(levels) + b',"role"')
     assert len(deeper(500, lambda: read_transcript(deep)).records) == 1
+
+
+_values = st.recursive(
+    st.sampled_from([1, "[{", '"', "\\"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("a]"), inner),
+    max_leaves=12,
+)
+
+
+def _depth(value):
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return max(map(_depth, inner), default=0) + isinstance(value, dict | list)
+
+
+@given(_values, st.integers(0, 8))
+def test_json_is_deep_if_its_brackets_are(value, most):
+    data = msgspec.json.encode(value)
+    assert is_deep(data, most) == (_depth(value) > most)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +9,6 @@ from conversations import messages as any_message
 from conversations import thought, tool_turn
 from mull.neutral.blocks import OpaqueBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.messages import FAILED, Message, assistant, user
-from mull.policy.view import repair
 from mull.policy.view.repair import BROKEN_OFF, INTERRUPTED, NO_RESULT, repair_turn
 
 
@@ -162,14 +160,6 @@ def test_strays_in_the_wrong_message_are_left_out():
     mixed = Message(role="user", blocks=(ToolResultBlock("z", "r"), TextBlock("hello")))
     repaired = repair_turn([mixed])
     assert (repaired.messages, repaired.orphans) == ((user("hello"),), 1)
-
-
-@given(any_message, st.booleans())
-def test_what_is_seen_at_once_is_what_a_closer_look_would_find(message, goes_on):
-    at_once = repair_turn([message], goes_on=goes_on)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(repair, "_is_faultless", lambda message: False)
-        assert repair_turn([message], goes_on=goes_on) == at_once
 
 
 def test_answers_of_nothing_but_empty_texts_go():

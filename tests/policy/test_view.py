@@ -2,10 +2,14 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from conversations import ELSEWHERE, plain_turn, snapshot, target, thought, thoughts, tool_turn
+from conversations import messages as any_message
 from mull.history.log import Entry, Log
 from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock, Wire
+from mull.neutral.errors import MullError
 from mull.neutral.messages import Origin, assistant, user
 from mull.policy.prepare import prepare
 
@@ -273,3 +277,21 @@ def test_closed_calls_are_warned_of_until_the_user_has_seen_the_next_answer():
             log.append(message)
             seen.append(warned())
     assert seen == [True, True, True, False, False]
+
+
+@given(
+    st.lists(any_message, max_size=5),
+    st.sampled_from([NEEDS, CLAUDE, msgspec.structs.replace(NEEDS, refused=("x",))]),
+    st.sampled_from(["drop", "text"]),
+)
+def test_messages_of_words_alone_are_viewed_as_a_closer_look_would_view_them(log, where, handoff):
+    def view():
+        try:
+            return prepare(Log(log), snapshot(handoff=handoff), where)
+        except MullError as error:
+            return str(error)
+
+    at_once = view()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mull.policy.view.log.is_plain", lambda message: False)
+        assert view() == at_once

@@ -36,11 +36,12 @@ from mull.neutral.events import (
     UsageReported,
     Warned,
 )
+from mull.neutral.joining import join_deltas
 from mull.neutral.messages import Message, Origin, assistant, user
 from mull.neutral.usage import Usage
 from mull.policy.prepare import prepare
 from mull.policy.view.repair import INTERRUPTED
-from mull.store.sessions.journal import decode_events, encode_events, join_deltas
+from mull.store.sessions.journal import decode_events, encode_events
 from mull.store.sessions.recorder import EVERY, Recorder
 from mull.store.sessions.writing import Writing
 from session_samples import Clock, journaled, new_store, turn

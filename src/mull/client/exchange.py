@@ -157,6 +157,7 @@ async def exchange(
         gate = options.gate
         ticket = _UNLIMITED if gate is None else await run.admitted(gate)
         attempt = run.begin()
+        last: list[Event] = []
         try:
             async with (
                 ticket,
@@ -170,12 +171,13 @@ async def exchange(
                 if await attempt.open(answer):
                     async for chunk in answer:
                         events = attempt.feed(chunk)
-                        yield events  # none at all also says that the endpoint is there
                         if attempt.ends(answer, bool(events)):
+                            last = events
                             break
+                        yield events  # none at all also says that the endpoint is there
         except NetworkError as error:
             attempt.broke = error
-        if events := [*run.told(), *attempt.close()]:
+        if events := [*run.told(), *last, *attempt.close()]:
             if aid.learn and run.repaired and isinstance(events[-1], Finished):
                 aid.learn(prepared.target, run.repaired)
             yield events

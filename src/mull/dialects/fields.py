@@ -16,6 +16,7 @@ __all__ = [
     "Fields",
     "answer_format",
     "choice_of",
+    "first_keys",
     "template_thinking",
     "tool_choice",
     "tool_of",
@@ -41,6 +42,10 @@ class Fields:
             return cls(as_object(msgspec.json.decode(body), "the body"))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ConfigError(f"the body is not JSON: {error}") from None
+
+    def has_any(self, keys: frozenset[str]) -> bool:
+        """Whether any of these keys is left in the body itself."""
+        return not keys.isdisjoint(self._held)
 
     def take(self, *paths: str) -> Any:
         """The value at the first of these paths that exists; null counts as missing."""
@@ -126,14 +131,24 @@ def _steps(path: str) -> tuple[Sequence[tuple[str, str]], str]:
     return tuple((name, ".".join(outer[: at + 1])) for at, name in enumerate(outer)), last
 
 
+def first_keys(*paths: str) -> frozenset[str]:
+    """The keys in the body itself with which these paths begin."""
+    return frozenset(path.partition(".")[0] for path in paths)
+
+
+_TEMPLATE = "chat_template_kwargs"
+_TEMPLATE_KEYS = first_keys(_TEMPLATE)
+
+
 def template_thinking(fields: Fields) -> tuple[bool | None, str | None]:
     """What a chat template is told about thinking: on or off, and how much. Off takes
     precedence.
     """
-    place = "chat_template_kwargs"
-    switches = [fields.flag(f"{place}.{name}") for name in ("enable_thinking", "thinking")]
+    if not fields.has_any(_TEMPLATE_KEYS):
+        return None, None
+    switches = [fields.flag(f"{_TEMPLATE}.{name}") for name in ("enable_thinking", "thinking")]
     said = [switch for switch in switches if switch is not None]
-    return all(said) if said else None, fields.text(f"{place}.reasoning_effort")
+    return all(said) if said else None, fields.text(f"{_TEMPLATE}.reasoning_effort")
 
 
 def choice_of(word: Any) -> ToolChoice | None:
@@ -161,6 +176,8 @@ def tool_choice(fields: Fields, named: Callable[[Any], str | None]) -> ToolChoic
 
 def answer_format(fields: Fields, place: str, inner: str = "") -> AnswerFormat | None:
     """OpenAI's answer format; its schema is in the object itself, or in a nested one."""
+    if not fields.has_any(first_keys(place)):
+        return None
     match fields.text(f"{place}.type"):
         case "json_schema":
             held = f"{place}.{inner}"

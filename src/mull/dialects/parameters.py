@@ -3,14 +3,15 @@ dialect."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
-from mull.dialects.fields import Fields
+from mull.dialects.fields import Fields, first_keys
 from mull.dialects.foreign import as_object
 from mull.dialects.traits import TRAITS
 from mull.neutral.messages import Dialect
-from mull.neutral.parameters import ParameterName, Parameters, is_said
+from mull.neutral.parameters import ParameterName, Parameters, is_said, said_in
 
 __all__ = ["nest", "read_parameters", "write_parameters"]
 
@@ -44,22 +45,46 @@ def read_parameters(fields: Fields, dialect: Dialect) -> dict[str, Any]:
         ConfigError: a parameter has an invalid value; the message says which and why.
     """
     found: dict[str, Any] = {}
-    for name, paths in TRAITS[dialect].parameters.items():
-        value = _READ[name](fields, *(path.removeprefix(_OPPOSITE) for path in paths))
-        if paths[0].startswith(_OPPOSITE) and value is not None:
+    rows, keys = _rows(dialect)
+    if not fields.has_any(keys):
+        return found
+    for name, paths, own_keys, is_opposite in rows:
+        if not fields.has_any(own_keys):
+            continue
+        value = _READ[name](fields, *paths)
+        if is_opposite and value is not None:
             value = not value
         if is_said(value):
             found[name] = value
     return found
 
 
+class _Row(NamedTuple):
+    """A parameter: its places in a body, their first keys, and whether it says the opposite."""
+
+    name: ParameterName
+    paths: Sequence[str]
+    keys: frozenset[str]
+    is_opposite: bool
+
+
+@cache
+def _rows(dialect: Dialect) -> tuple[Sequence[_Row], frozenset[str]]:
+    """The parameters of a dialect, and the first keys of all their places."""
+    rows = []
+    for name, places in TRAITS[dialect].parameters.items():
+        paths = [place.removeprefix(_OPPOSITE) for place in places]
+        rows.append(_Row(name, paths, first_keys(*paths), places[0].startswith(_OPPOSITE)))
+    return rows, frozenset[str]().union(*(row.keys for row in rows))
+
+
 def write_parameters(request: Parameters, dialect: Dialect) -> dict[str, Any]:
     """The part of a body that contains the parameters."""
     body: dict[str, Any] = {}
-    for name, (path, *_) in TRAITS[dialect].parameters.items():
-        value = getattr(request, name)
-        if is_said(value):
-            value = not value if path.startswith(_OPPOSITE) else value
+    said = said_in(request)
+    for name, (path, *_) in TRAITS[dialect].parameters.items() if said else ():
+        if name in said:
+            value = not said[name] if path.startswith(_OPPOSITE) else said[name]
             nest(body, path.removeprefix(_OPPOSITE), value)
     return body
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Literal, NamedTuple, TypeAlias
@@ -126,17 +126,27 @@ def find_place(
     If several dialects share a path, a header that only clients of one dialect send decides, then
     the order of the dialects.
     """
-    path = path.rstrip("/") or "/"
-    found = [
-        (Place(dialect, row.operation, match.groupdict().get("name")), row.method)
-        for pattern, dialect, row in _rows()
-        if (match := pattern.fullmatch(path)) is not None
-    ]
+    # A client chooses the path: what is kept is bounded.
+    found = _places(path) if len(path) <= _USUAL_LENGTH else _places.__wrapped__(path)
     places = [place for place, verb in found if verb == method]
     if not places:
         return "method" if found else "path"
     sent = (place for place in places if _header(place.dialect) in headers)
     return next(sent, places[0])
+
+
+_USUAL_LENGTH = 200
+
+
+@lru_cache(maxsize=256)
+def _places(path: str) -> Sequence[tuple[Place, str]]:
+    """What requests to a path may be for, each with its method."""
+    path = path.rstrip("/") or "/"
+    return [
+        (Place(dialect, row.operation, match.groupdict().get("name")), row.method)
+        for pattern, dialect, row in _rows()
+        if (match := pattern.fullmatch(path)) is not None
+    ]
 
 
 def spoken(headers: Mapping[str, str]) -> Dialect:

@@ -49,11 +49,11 @@ _TOO_MANY = 429
 
 
 class _Open(NamedTuple):
-    """An admitted request that has not ended."""
+    """An admitted request that has not ended. `demand` is None if it was not needed yet."""
 
     client: str
     at: float
-    demand: Demand
+    demand: Demand | None
     meter: Meter
 
 
@@ -123,11 +123,12 @@ class Accounts:
         Raises:
             RefusedError: the request would exceed a limit of its client.
         """
-        client, demand = job.client.scope, expected(job.prepared)
+        client = job.client.scope
         token = self._keyring.named(client)
         if token is None or not token.limits.bounded:
-            self._reserve(job, demand)
+            self._reserve(job, None)
             return
+        demand = expected(job.prepared)
         waiting = _Waiting(job, demand, asyncio.get_running_loop().create_future())
         self._waiting.setdefault(client, []).append(waiting)
         if len(self._waiting[client]) == 1:
@@ -150,7 +151,7 @@ class Accounts:
             )
             job.notes = (*job.notes, Note("budget", text, warning=True))
 
-    def _reserve(self, job: Job, demand: Demand) -> None:
+    def _reserve(self, job: Job, demand: Demand | None) -> None:
         self._open[job] = _Open(job.client.scope, self._clock(), demand, Meter())
 
     async def _decide(self, client: str) -> None:
@@ -193,9 +194,9 @@ class Accounts:
 
     def _unsettled(self, client: str) -> Iterator[Use]:
         """A client's usage that the ledger does not include yet."""
-        for request in self._open.values():
+        for job, request in self._open.items():
             if request.client == client:
-                yield Use(request.at, 1, *request.demand)
+                yield Use(request.at, 1, *(request.demand or expected(job.prepared)))
         written = self._writing[1] if self._writing is not None else ()
         for entry in (*written, *self._entries()):
             if entry.client == client:

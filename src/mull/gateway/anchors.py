@@ -46,6 +46,8 @@ def carriers_of(block: Block) -> tuple[str, ...]:
     if isinstance(block, ThinkingBlock):
         held = (block.signature, block.encrypted, block.redacted)
     elif isinstance(block, TextBlock | ToolCallBlock):
+        if block.signature is None and block.wire is None:
+            return ()
         held = (block.signature, None, None)
     else:
         return ()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import is_
 from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -29,7 +30,7 @@ from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, 
 from mull.neutral.messages import Message
 from mull.neutral.request import Note
 
-__all__ = ["REATTACHED", "Attached", "Unknown", "attach", "keys_of", "past_of"]
+__all__ = ["REATTACHED", "Attached", "Keys", "Unknown", "attach", "keys_of", "past_of"]
 
 REATTACHED = "reattached"
 """The subject of notes about answers that were not restored."""
@@ -49,10 +50,18 @@ class Attached(NamedTuple):
     records: Mapping[str, Kept] = {}
 
 
-def keys_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:
-    """For each message, the keys that its record may have, most specific first; none if it is not
-    an answer. Consecutive answers may be pieces of one: the first key of the last piece is the key
-    of the joined answer."""
+class Keys(NamedTuple):
+    """For each message of a conversation, the keys that its record may have, and the digest of the
+    conversation before the next answer."""
+
+    of_each: Sequence[tuple[str, ...]]
+    past: Past
+
+
+def keys_of(messages: Sequence[Message]) -> Keys:
+    """The keys of each message, most specific first; none if it is not an answer. Consecutive
+    answers may be pieces of one: the first key of the last piece is the key of the joined
+    answer."""
     past = Past()
     keys: list[tuple[str, ...]] = []
     for is_answer, run in groupby(messages, _is_answer):
@@ -63,7 +72,7 @@ def keys_of(messages: Sequence[Message]) -> list[tuple[str, ...]]:
             keys.append(tuple(_keys(message, past)) if is_answer else ())
             past.add(message)
         keys[-1] = (*whole, *keys[-1])
-    return keys
+    return Keys(keys, past)
 
 
 def _is_answer(message: Message) -> bool:
@@ -103,7 +112,8 @@ def attach(
     unknown: Unknown = "bare",
 ) -> Attached:
     """Restore the answers that the client sent, from stored records and envelopes."""
-    messages, keys = _joined(*_results_first(messages, keys), found)
+    if not _alternates(messages):
+        messages, keys = _joined(*_results_first(messages, keys), found)
     made: list[Message] = []
     ids: dict[str, str] = {}
     counts = {"found": 0, "unknown": 0, "altered": 0}
@@ -123,6 +133,17 @@ def attach(
         counts[how] += 1
         made.append(answer)
     return Attached(tuple(made), tuple(_notes(counts)), records)
+
+
+def _alternates(messages: Sequence[Message]) -> bool:
+    """Whether there are no tool results, and no two answers in a row: nothing to put in order."""
+    before = None
+    for message in messages:
+        role = message.role
+        if role == "tool" or (role == "assistant" and before == "assistant"):
+            return False
+        before = role
+    return True
 
 
 def _results_first(
@@ -240,8 +261,11 @@ def _from_envelopes(
     if not opened:
         if unknown == "trusted" and not any(map(is_envelope, carriers)):
             return replace(message, origin=None), "unknown"
-        bare = _without_carriers(message.blocks, thoughts=unknown != "bare")
-        return replace(message, blocks=tuple(bare), origin=None), "unknown"
+        bare = tuple(_without_carriers(message.blocks, thoughts=unknown != "bare"))
+        is_same = len(bare) == len(message.blocks) and all(map(is_, bare, message.blocks))
+        if is_same and message.origin is None:
+            return message, "unknown"
+        return replace(message, blocks=bare, origin=None), "unknown"
     held = {at: block for sealed in opened for at, block in sealed.blocks.items()}
     calls = {at: count for sealed in opened for at, count in sealed.calls.items()}
     visible = _without_carriers(message.blocks, thoughts=False)
@@ -251,7 +275,10 @@ def _from_envelopes(
 
 def _moved(before: Message, after: Message) -> dict[str, str]:
     """The provider's ids of calls whose ids differ, by the key of the client's id."""
-    pairs = zip(before.tool_calls, after.tool_calls, strict=True)
+    calls = before.tool_calls
+    if not calls:
+        return {}
+    pairs = zip(calls, after.tool_calls, strict=True)
     return {call_key(one.id): other.id for one, other in pairs if one.id != other.id}
 
 
@@ -295,7 +322,7 @@ def _without_carriers(blocks: Iterable[Block], *, thoughts: bool) -> list[Block]
                 if block.thought and thoughts:
                     left.append(ThinkingBlock(block.thought, source_field=block.source_field))
             case TextBlock():
-                left.append(TextBlock(block.text))
+                left.append(TextBlock(block.text) if block.signature or block.wire else block)
             case ToolCallBlock():
                 left.append(replace(block, signature=None, wire=None))
             case _:
@@ -311,6 +338,8 @@ def _renamed(block: Block, ids: Mapping[str, str]) -> Block:
 
 def _with_own_ids(message: Message, ids: Mapping[str, str]) -> Message:
     """The message, with results under the provider's ids of their calls."""
+    if not ids or ToolResultBlock not in map(type, message.blocks):
+        return message
     blocks = tuple(
         replace(block, call_id=ids.get(call_key(block.call_id), block.call_id))
         if isinstance(block, ToolResultBlock)

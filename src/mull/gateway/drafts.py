@@ -6,13 +6,13 @@ read: its own answers complete with their carriers, and the readable part of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from mull.dialects.traits import TRAITS
-from mull.gateway.attach import Attached, Unknown, attach
+from mull.gateway.attach import Attached, Keys, Unknown, attach
 from mull.gateway.choosing import beginning_of, in_order, origin_of
 from mull.gateway.preparing import prepare_for
 from mull.gateway.record import Kept
@@ -21,6 +21,7 @@ from mull.neutral.request import Note, RequestOptions
 from mull.policy.prepare import Prepared
 
 if TYPE_CHECKING:
+    from mull.gateway.anchors import Past
     from mull.gateway.envelope import Sealed
     from mull.gateway.relay import Client
     from mull.gateway.routes import Offer, Route
@@ -40,11 +41,11 @@ class Draft(NamedTuple):
 
 
 class Recalled(NamedTuple):
-    """What the store holds of a conversation. `keys` are the keys under which each answer may be
+    """What the store holds of a conversation. `keys` are those under which each answer may be
     stored and `records` the records found. `notes` report failed lookups; `is_whole` is false if
     there were any."""
 
-    keys: Sequence[tuple[str, ...]]
+    keys: Keys
     records: Mapping[str, Kept]
     notes: tuple[Note, ...] = ()
     is_whole: bool = True
@@ -67,6 +68,11 @@ class Drafts:
         self._recalled = recalled
         self._unseal = unseal
         self._attached: dict[Unknown, Attached] = {}
+
+    @property
+    def past(self) -> Past:
+        """The digest of the conversation before the answer."""
+        return self._recalled.keys.past
 
     def routes(self) -> list[Route]:
         """The targets in the order in which to try them."""
@@ -98,7 +104,7 @@ class Drafts:
         if unknown not in self._attached:
             self._attached[unknown] = attach(
                 self._asked.messages,
-                self._recalled.keys,
+                self._recalled.keys.of_each,
                 self._recalled.records,
                 self._unseal,
                 unknown,

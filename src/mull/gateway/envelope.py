@@ -17,6 +17,7 @@ from hashlib import sha256
 
 import msgspec
 
+from mull.gateway.packing import packed
 from mull.neutral.blocks import Block, Value
 from mull.neutral.former import Reader
 from mull.neutral.messages import Origin
@@ -72,10 +73,10 @@ class Envelopes:
 
     def seal(self, scope: str, sealed: Sealed, most: int = MOST_SEALED) -> str | None:
         """The envelope; None if it would exceed `most` bytes."""
-        packed = zlib.compress(_encode(sealed), 1)
-        if len(packed) > most:
+        data = packed(_encode(sealed))
+        if len(data) > most:
             return None
-        return b64encode(_MARK + _tag(self._keys[0], scope, packed) + packed).decode()
+        return b64encode(_MARK + _tag(self._keys[0], scope, data) + data).decode()
 
     def open(self, scope: str, text: str) -> Sealed | None:
         """The content of an envelope; None if this is no envelope, was altered, or belongs to
@@ -84,16 +85,16 @@ class Envelopes:
             data = b64decode(text, validate=True)
         except (binascii.Error, ValueError):
             return None
-        tag, packed = data[len(_MARK) : len(_MARK) + _TAG], data[len(_MARK) + _TAG :]
+        tag, content = data[len(_MARK) : len(_MARK) + _TAG], data[len(_MARK) + _TAG :]
         if not data.startswith(_MARK):
             return None
-        if not any(hmac.compare_digest(tag, _tag(key, scope, packed)) for key in self._keys):
+        if not any(hmac.compare_digest(tag, _tag(key, scope, content)) for key in self._keys):
             return None
         try:
-            return _read(zlib.decompressobj().decompress(packed, _MOST_OPENED))
+            return _read(zlib.decompressobj().decompress(content, _MOST_OPENED))
         except (zlib.error, msgspec.DecodeError):  # sealed by another version
             return None
 
 
-def _tag(key: bytes, scope: str, packed: bytes) -> bytes:
-    return hmac.digest(key, b"%b\0%b" % (scope.encode(), packed), sha256)[:_TAG]
+def _tag(key: bytes, scope: str, content: bytes) -> bytes:
+    return hmac.digest(key, b"%b\0%b" % (scope.encode(), content), sha256)[:_TAG]

@@ -35,6 +35,7 @@ from mull.neutral.events import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from mull.neutral.joining import join_deltas
 from mull.neutral.messages import Message
 from mull.neutral.request import Note, WireRequest
 from mull.policy.heal.lessons import fingerprints
@@ -76,6 +77,7 @@ class Job:
         self.id: str = mint_answer_id(client.dialect)
         self.began: float = time.monotonic()
         self.keys: tuple[str, ...] = ()
+        self.past = drafts.past
         self._gateway = gateway
         self._drafts = drafts
         order = drafts.routes()
@@ -134,10 +136,11 @@ class Job:
         size = 0
         with Observed(self._gateway.observers, self) as observed:
             async with aclosing(self._answered()) as batches:
-                async for batch in batches:
+                async for arrived in batches:
+                    batch = arrived if len(arrived) <= 1 else join_deltas(arrived)
                     size += _size_of(batch)
                     if size > MOST_ANSWER:
-                        batch = (Failed(_ENDLESS),)
+                        batch = [Failed(_ENDLESS)]
                     if self._refused:
                         await self._gateway.forget(self.client, self._refused)
                         self._refused = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from operator import add
 from typing import NamedTuple, Protocol
 
 from msgspec.structs import astuple
@@ -56,8 +57,7 @@ class Tally(Value, frozen=True):
     nanodollars: int = 0
 
     def __add__(self, other: Tally) -> Tally:
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return Tally(*(one + another for one, another in pairs))
+        return Tally(*map(add, astuple(self), astuple(other)))
 
     @property
     def tokens(self) -> int:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from mull.gateway.http import TooLarge
 from mull.gateway.memory import Memory, StoreUnavailable
+from mull.gateway.packing import packed
 from mull.logs import log_warning
 from mull.neutral.blocks import Value
 from mull.neutral.errors import RefusedError
@@ -59,10 +60,6 @@ class StoredResponse(Value, frozen=True):
 
 _read: Reader[StoredResponse] = Reader(StoredResponse)
 _encode = msgspec.json.Encoder().encode
-
-
-def _packed(stored: StoredResponse) -> bytes:
-    return zlib.compress(_encode(stored), 1)
 
 
 def _unpacked(data: bytes) -> StoredResponse | None:
@@ -148,7 +145,7 @@ class ResponseStore:
         named = [item["id"] for item in stored.response["output"] if item.get("id")]
         keys = [_key(stored.id), *map(_item_key, named)]
         try:
-            await memory.keep(self._scope, keys, _packed(stored))
+            await memory.keep(self._scope, keys, packed(_encode(stored)))
         except StoreUnavailable:  # kept in memory until the store is available
             return
         except Exception as error:  # the client gets the answer anyway

@@ -10,11 +10,12 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from mull.gateway.attach import keys_of, past_of
+from mull.gateway.attach import keys_of
 from mull.gateway.cooldown import Cooldowns
 from mull.gateway.drafts import Drafts, Recalled
 from mull.gateway.envelope import Envelopes
 from mull.gateway.job import Job
+from mull.gateway.loading import load_all
 from mull.gateway.memory import OK, StoreUnavailable
 from mull.gateway.observing import Observer
 from mull.gateway.record import Kept, kept_from, kept_to
@@ -141,7 +142,7 @@ class Gateway:
         self.check_model(client, asked.model)
         offer = self.routes.offer(asked.model)
         keys = keys_of(asked.messages)
-        wanted = dict.fromkeys(key for some in keys for key in some)
+        wanted = dict.fromkeys(key for some in keys.of_each for key in some)
         stored, notes = await self.find(client.scope, wanted) if wanted else ({}, ())
         if not notes and self.memory.health()["store"] != OK:
             notes = (_UNWRITTEN,)
@@ -174,8 +175,10 @@ class Gateway:
         return prepare(log, made.snapshot, target, made.options, counter=counter).estimate
 
     async def open(self) -> None:
-        """Agree with the other gateways of this store on one key for envelopes, so that each can
-        open those of the others. While the store is unavailable, each uses its own key."""
+        """Import what requests need, and agree with the other gateways of this store on one key for
+        envelopes, so that each can open those of the others. While the store is unavailable, each
+        uses its own key."""
+        load_all()
         if not await self._agree():
             self._agreeing = asyncio.get_running_loop().create_task(self._agree_later())
 
@@ -209,7 +212,7 @@ class Gateway:
     async def remember(self, job: Job, relay: Relay) -> tuple[Note, ...]:
         """Store an answer, so that it is found when the client sends it back; return a note if it
         cannot be stored."""
-        keys, kept = relay.keep(past_of(job.asked.messages))
+        keys, kept = relay.keep(job.past)
         with self._store("write"):
             await self.memory.keep(job.client.scope, [*keys, *job.keys], kept_to(kept))
             return ()

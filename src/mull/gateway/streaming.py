@@ -29,7 +29,7 @@ class Streaming:
 
     def __init__(self, job: Job, receive: Receive, send: Send, *, as_list: bool) -> None:
         self._job, self._as_list = job, as_list
-        self._writer = job.writer(as_list=as_list)
+        self._writer, self._prepared = job.writer(as_list=as_list), job.prepared
         self._media = JSON if as_list else self._writer.MEDIA_TYPE
         self._alive = b"\n" if as_list else self._writer.ALIVE
         self._there, self._send = WhileThere(receive), send
@@ -60,17 +60,19 @@ class Streaming:
                 self._keeping_alive.cancel()
 
     async def _pump(self) -> None:
-        feed = None
+        feed, end = None, b""
         async for events in self._job.events():
-            if feed is None:  # a fallback may have replaced the target until now
-                self._writer = self._job.writer(as_list=self._as_list)
+            if feed is None:
+                if self._job.prepared is not self._prepared:  # perhaps for another target
+                    self._writer = self._job.writer(as_list=self._as_list)
                 feed = self._writer.feed
             data = b"".join([feed(event) for event in events])
             if isinstance(events[-1], Finished):
                 await self._job.settle(self._writer)
-            if data:
+                end = data  # nothing follows but what closes the response: sent together
+            elif data:
                 await self._put(data)
-        await self._put(self._writer.close(), more=False)
+        await self._put(end + self._writer.close(), more=False)
 
     async def _put(self, data: bytes, *, more: bool = True) -> None:
         self._sending = True

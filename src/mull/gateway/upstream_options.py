@@ -16,7 +16,7 @@ from mull.dialects.traits import TRAITS
 from mull.neutral.asked import Asked, ThinkingAsked
 from mull.neutral.blocks import wire_of
 from mull.neutral.messages import Dialect
-from mull.neutral.parameters import PARAMETERS
+from mull.neutral.parameters import said_in
 from mull.neutral.request import Note, RequestOptions
 from mull.neutral.target import Target
 from mull.neutral.thinking import as_level
@@ -61,7 +61,7 @@ def upstream_options(asked: Asked, dialect: Dialect, target: Target) -> Upstream
         text_format=True,
         wire=wire_of(dialect, extras),
         cache_marks=_cache_marks(asked.rest) if dialect == target.dialect else {},
-        **{name: getattr(asked, name) for name in PARAMETERS},
+        **said_in(asked),
     )
     if unread := _unread(rest, dialect):
         notes.append(Note("parameters", f"not sent: {', '.join(unread)}", warning=True))

@@ -64,9 +64,30 @@ class Seen:
 
     def __init__(self, job: Job, number: str) -> None:
         self.job = job
+        self.id = number
+        self._ended: Summary | None = None
         self.pieces: list[tuple[str, str]] = []
         self.size = 3 * len(job.body) + _OVERHEAD
-        self.summary = summary_of(job, number=number)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the request is in progress."""
+        return self._ended is None
+
+    @property
+    def client(self) -> str:
+        """The client that sent the request."""
+        return self.job.client.scope
+
+    @property
+    def summary(self) -> Summary:
+        """The request without its content, in its current state."""
+        return self._ended or summary_of(self.job, number=self.id)
+
+    def end(self, outcome: Outcome) -> Summary:
+        """Record how the request ended."""
+        self._ended = summary_of(self.job, outcome, self.id)
+        return self._ended
 
     def add(self, kind: str, text: str) -> None:
         """Add a piece of thinking, text or a tool call."""
@@ -135,7 +156,7 @@ class Watch:
             return
         self._count += 1
         seen = self._seen[id(job)] = Seen(job, f"{self._count}")
-        self._publish(seen, {"type": "request", "request": seen.summary})
+        self._publish_state(seen)
 
     def emitted(self, job: Job, events: Sequence[Event]) -> None:
         """Keep events of the answer."""
@@ -144,47 +165,46 @@ class Watch:
             return
         for kind, text in pieces_of(events):
             seen.add(kind, text)
-            self._publish(
-                seen, {"type": "piece", "id": seen.summary.id, "kind": kind, "text": text}
-            )
+            if self._subscribers:
+                piece = {"type": "piece", "id": seen.id, "kind": kind, "text": text}
+                self._publish(seen, piece)
 
     def ended(self, job: Job, outcome: Outcome) -> None:
         """Keep how the request ended, and discard the oldest requests."""
         seen = self._seen.get(id(job))
         if seen is None:
             return
-        seen.summary = summary_of(job, outcome, seen.summary.id)
-        self._done.append(seen.summary)
+        self._done.append(seen.end(outcome))
         self._size += seen.size
-        self._publish(seen, {"type": "request", "request": seen.summary})
+        self._publish_state(seen)
         self._trim()
 
     def _trim(self) -> None:
         """Discard the oldest requests that have ended."""
         while len(self._seen) > self._most or self._size > self._most_bytes:
-            over = (key for key, seen in self._seen.items() if seen.summary.state != "open")
+            over = (key for key, seen in self._seen.items() if not seen.is_open)
             if (oldest := next(over, None)) is None:
                 return
             self._size -= self._seen.pop(oldest).size
 
     def summaries(self, scope: str | None = None) -> list[Summary]:
         """All requests in memory, oldest first; those in progress come last."""
-        opened = [one.summary for one in self._seen.values() if one.summary.state == "open"]
+        opened = [one.summary for one in self._seen.values() if one.is_open]
         return [one for one in (*self._done, *opened) if scope in (None, one.client)]
 
     def search(self, words: str, scope: str | None = None) -> list[str]:
         """The ids of the requests that contain these words."""
         wanted = words.lower()
         return [
-            seen.summary.id
+            seen.id
             for seen in self._seen.values()
-            if scope in (None, seen.summary.client) and seen.holds(wanted)
+            if scope in (None, seen.client) and seen.holds(wanted)
         ]
 
     def find(self, number: str, scope: str | None = None) -> Seen | None:
         """A request whose content is still kept."""
         for seen in self._seen.values():
-            if seen.summary.id == number and scope in (None, seen.summary.client):
+            if seen.id == number and scope in (None, seen.client):
                 return seen
         return None
 
@@ -198,9 +218,13 @@ class Watch:
         """Stop sending messages to a subscriber."""
         self._subscribers.discard(subscriber)
 
+    def _publish_state(self, seen: Seen) -> None:
+        if self._subscribers:
+            self._publish(seen, {"type": "request", "request": seen.summary})
+
     def _publish(self, seen: Seen, message: dict[str, Any]) -> None:
         for subscriber in self._subscribers:
-            if subscriber.scope in (None, seen.summary.client):
+            if subscriber.scope in (None, seen.client):
                 subscriber.deliver(message)
 
 

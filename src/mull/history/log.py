@@ -92,11 +92,17 @@ class Log:
     """
 
     def __init__(self, messages: Iterable[Message] = (), *, records: Iterable[Record] = ()) -> None:
-        self._records: list[Record] = [*records, *map(Entry, messages)]
+        given = list(messages)
+        self._records: list[Record] = [*records, *map(Entry, given)]
         self._built: dict[tuple[int, int], Message] = {}
         self._short: dict[int, ThinkingBlock] = {}
         self._prefixes: dict[int, str] = {}
+        self._active: list[Message]
+        self._positions: list[int]
         self.version: int = 0
+        if len(given) == len(self._records):  # messages alone, of which nothing is known
+            self._active, self._positions = given, list(range(len(given)))
+            return
         for record in self._records:
             self._take_prefix(record)
         self._renew()
@@ -193,8 +199,7 @@ class Log:
     def _renew(self) -> None:
         alive = _alive(self._records)
         standing = {summary.start: (at, summary) for at, summary in _in_use(self._records, alive)}
-        self._active: list[Message] = []
-        self._positions: list[int] = []
+        self._active, self._positions = [], []
         self._short = {}
         covered = 0
         for position, record in enumerate(self._records):

@@ -45,6 +45,7 @@ Status: TypeAlias = Literal[
     "complete", "interrupted", "truncated", "truncated_in_reasoning", "no_answer", "error"
 ]
 """How an answer ended."""
+_RESULTS = frozenset({ToolResultBlock})
 FAILED = "failed"
 """The stop reason of an answer that a failure ended. An interrupted answer has none."""
 
@@ -84,11 +85,15 @@ class Message(Value, frozen=True):
     @property
     def thinking(self) -> tuple[ThinkingBlock, ...]:
         """The thinking blocks, in order."""
+        if ThinkingBlock not in map(type, self.blocks):  # most messages, and several times each
+            return ()
         return tuple([b for b in self.blocks if isinstance(b, ThinkingBlock)])
 
     @property
     def tool_calls(self) -> tuple[ToolCallBlock, ...]:
         """The tool calls, in order."""
+        if ToolCallBlock not in map(type, self.blocks):
+            return ()
         return tuple([b for b in self.blocks if isinstance(b, ToolCallBlock)])
 
     @property
@@ -96,7 +101,9 @@ class Message(Value, frozen=True):
         """Whether it contains tool results; some APIs send results in the user's name."""
         if self.role != "user":
             return self.role == "tool"
-        return {ToolResultBlock}.issuperset(map(type, self.blocks)) and bool(self.blocks)
+        if not self.blocks or type(self.blocks[0]) is not ToolResultBlock:
+            return False
+        return _RESULTS.issuperset(map(type, self.blocks))
 
     @property
     def is_spoken(self) -> bool:

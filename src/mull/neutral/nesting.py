@@ -23,6 +23,11 @@ DEEPEST_STORED = 300
 # Always matches where a string starts, even an unterminated one: so the work is linear.
 _STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)'
 _MARK = re.compile(_STRING + rb"|[\[{\]}]", re.DOTALL)
+_TEXT = re.compile(_STRING, re.DOTALL)
+_BRACKETS = b"[]{}"
+_OTHERS = bytes(byte for byte in range(256) if byte not in _BRACKETS)
+_USUAL = 16
+"""Times that pairs of brackets are taken out, by which usual JSON has none left."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -65,10 +70,17 @@ def shallow(data: bytes, most: int = DEEPEST) -> bytes:
 
 
 def _may_be_deep(data: bytes, most: int) -> bool:
-    """Nearly all JSON is too short for it, or has too few brackets. What is short, deep and
-    unterminated is not JSON, and fails by itself.
+    """Nearly all JSON is too short for it, has too few brackets, or is seen at once not to be. What
+    is short, deep and unterminated is not JSON, and fails by itself.
     """
-    return len(data) > 2 * most and data.count(b"{") + data.count(b"[") > most
+    if len(data) <= 2 * most or data.count(b"{") + data.count(b"[") <= most:
+        return False
+    left = _TEXT.sub(b"", data).translate(None, _OTHERS)
+    for _ in range(min(_USUAL, most // 2)):  # each time takes out one or two levels
+        before, left = left, left.replace(b"{}", b"").replace(b"[]", b"")
+        if not left or len(left) == len(before):
+            break
+    return bool(left)
 
 
 def _as_text(part: bytes) -> bytes:

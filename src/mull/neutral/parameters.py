@@ -6,11 +6,12 @@ body. A parameter that is None or empty is not set.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias, get_args
 
 from mull.neutral.blocks import Value
 
-__all__ = ["PARAMETERS", "SAMPLING", "ParameterName", "Parameters", "is_said"]
+__all__ = ["PARAMETERS", "SAMPLING", "ParameterName", "Parameters", "is_said", "said_in"]
 
 ParameterName: TypeAlias = Literal[
     "temperature",
@@ -51,6 +52,19 @@ class Parameters(Value, frozen=True, kw_only=True):
     user: str | None = None
     metadata: dict[str, Any] = {}
     cache_key: str | None = None
+
+
+_values = attrgetter(*PARAMETERS)
+_UNSAID = _values(Parameters())
+
+
+def said_in(parameters: Parameters) -> dict[ParameterName, Any]:
+    """The parameters that are set, in their order."""
+    values = _values(parameters)
+    if values == _UNSAID:  # as in most requests
+        return {}
+    pairs = zip(PARAMETERS, values, strict=True)
+    return {name: value for name, value in pairs if is_said(value)}
 
 
 def is_said(value: object) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-__all__ = ["Recent"]
+__all__ = ["Recent", "RecentOf"]
 
 _Key = TypeVar("_Key")
 _Made = TypeVar("_Made")
@@ -42,3 +43,27 @@ class Recent(Generic[_Key, _Made]):
                 self._left += self._kept.popitem(last=False)[1][1]
             except KeyError:
                 self._left = self._room
+
+
+class RecentOf(Generic[_Made]):
+    """Keeps up to `most` results by the identity of the values that they were made from, for values
+    that take longer to compare than the result takes to make.
+
+    Threads may share one.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: dict[Hashable, tuple[tuple[object, ...], _Made]] = {}
+
+    def get(self, of: tuple[object, ...], rest: Hashable = None) -> _Made | None:
+        """The result that was made from these very objects, and from `rest`."""
+        found = self._kept.get((*map(id, of), rest))
+        return None if found is None else found[1]
+
+    def put(self, made: _Made, of: tuple[object, ...], rest: Hashable = None) -> _Made:
+        """Keep a result, and with it the objects, so that their ids stay theirs."""
+        while len(self._kept) >= self._most:
+            self._kept.pop(next(iter(self._kept)), None)
+        self._kept[*map(id, of), rest] = of, made
+        return made

@@ -41,6 +41,8 @@ def is_free(prices: Mapping[str, Any] | None) -> bool:
 
 def _tier(prices: Mapping[str, Any], size: int) -> Mapping[str, Any]:
     """The prices for an input of this size: long ones may cost more."""
+    if "tiers" not in prices:
+        return prices
     tiers = sorted(prices.get("tiers") or (), key=lambda tier: tier["tier"]["size"])
     for tier in tiers:
         if size > tier["tier"]["size"]:
@@ -50,8 +52,10 @@ def _tier(prices: Mapping[str, Any], size: int) -> Mapping[str, Any]:
 
 def _read_cost(usage: Usage, prices: Mapping[str, Any]) -> float:
     cached, stored = usage.cache_read or 0, usage.cache_write or 0
-    plain = max((usage.input or 0) - cached - stored, 0)
     price: float = prices["input"]
+    if not cached and not stored:
+        return (usage.input or 0) * price
+    plain = max((usage.input or 0) - cached - stored, 0)
     return (
         plain * price
         + cached * (_own_price(prices, "cache_read") or price)

@@ -5,7 +5,7 @@ The overhead tokens of a message count for its role.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from operator import add, sub
 
 from msgspec.structs import astuple
@@ -22,7 +22,7 @@ from mull.neutral.blocks import (
 from mull.neutral.messages import Message, Role
 from mull.policy.tokens import MESSAGE_OVERHEAD
 
-__all__ = ["Parts", "count_parts"]
+__all__ = ["Parts", "Sums", "count_message", "count_parts"]
 
 
 class Parts(Value, frozen=True):
@@ -72,13 +72,44 @@ _PART_OF: dict[type[Block], str] = {
 """What a block is; a text is its speaker's."""
 
 
+def count_message(message: Message, count: Callable[[Block], int]) -> dict[str, int]:
+    """The tokens of a message by part, block by block."""
+    speaker = _SPEAKER[message.role]
+    found = {"results" if message.carries_results else speaker: MESSAGE_OVERHEAD}
+    for block in message.blocks:
+        part = _PART_OF.get(type(block), speaker)
+        found[part] = found.get(part, 0) + count(block)
+    return found
+
+
 def count_parts(messages: Iterable[Message], count: Callable[[Block], int]) -> Parts:
-    """The tokens of messages, block by block."""
-    found: dict[str, int] = {}
+    """The tokens of messages."""
+    sums = Sums()
     for message in messages:
-        speaker = _SPEAKER["tool" if message.carries_results else message.role]
-        found[speaker] = found.get(speaker, 0) + MESSAGE_OVERHEAD
-        for block in message.blocks:
-            part = _PART_OF.get(type(block)) or _SPEAKER[message.role]
-            found[part] = found.get(part, 0) + count(block)
-    return Parts(**found)
+        sums.add(count_message(message, count))
+    return sums.parts
+
+
+class Sums:
+    """Adds up the tokens of messages, as `count_message` counts them."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: dict[str, int] = {}
+
+    def add(self, counted: Mapping[str, int]) -> None:
+        """Add a message."""
+        found = self._found
+        for part, tokens in counted.items():
+            found[part] = found.get(part, 0) + tokens
+
+    def remove(self, counted: Mapping[str, int]) -> None:
+        """Take a message out that was added."""
+        for part, tokens in counted.items():
+            self._found[part] -= tokens
+
+    @property
+    def parts(self) -> Parts:
+        """The sums."""
+        return Parts(**self._found)

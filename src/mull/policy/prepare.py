@@ -19,7 +19,8 @@ from mull.dialects.traits import TRAITS
 from mull.history.log import Log
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Message, Origin
-from mull.neutral.parameters import PARAMETERS
+from mull.neutral.parameters import said_in
+from mull.neutral.recent import RecentOf
 from mull.neutral.request import NamedTool, Note, Request, RequestOptions
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
@@ -187,6 +188,7 @@ def too_long_text(prepared: Prepared) -> str:
 
 _memories: WeakKeyDictionary[Log, Memory] = WeakKeyDictionary()
 _PLAIN = RequestOptions()
+_MOST_RULES = 200
 
 
 def prepare(
@@ -360,7 +362,19 @@ def _history(made: Made, view: LogView, target: Target) -> _History:
     return _History(bound.messages, parts - gone, bound.prefix, bound.notes())
 
 
+_RULES: RecentOf[Rules] = RecentOf(_MOST_RULES)
+
+
 def _rules(made: Made, target: Target, planned: Planned) -> Rules:
+    if made.amendment is not UNAMENDED:
+        return _make_rules(made, target, planned)
+    of = target, made.snapshot
+    rest = planned.thinks, made.home, tuple(_renamed(made.options, target).items())
+    known = _RULES.get(of, rest)
+    return _RULES.put(_make_rules(made, target, planned), of, rest) if known is None else known
+
+
+def _make_rules(made: Made, target: Target, planned: Planned) -> Rules:
     snapshot, left_out = made.snapshot, made.amendment.thoughts
     off = wish_of(snapshot).level == "none"
     return Rules(
@@ -480,7 +494,7 @@ def _request(
         wire=options.wire,
         cache_marks=options.cache_marks,
         extra_body=options.extra_body,
-        **{name: getattr(options, name) for name in PARAMETERS},
+        **said_in(options),
     )
 
 

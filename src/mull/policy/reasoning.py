@@ -86,7 +86,8 @@ def turn_start(messages: Sequence[Message]) -> int:
 
 def has_thinking(message: Message) -> bool:
     """Whether there is thinking that could be shown or sent."""
-    return any(not block.is_blank for block in message.thinking)
+    thinking = message.thinking
+    return bool(thinking) and any(not block.is_blank for block in thinking)
 
 
 def without_thinking(message: Message) -> Message:

@@ -120,7 +120,8 @@ def count_block(block: Block, counter: Counter) -> int:
     """The tokens of one block when it is sent in full."""
     match block:
         case TextBlock():
-            return max(counter.count(block.text), _signed(block.signature))
+            count = counter.count(block.text)
+            return count if block.signature is None else max(count, _signed(block.signature))
         case ThinkingBlock():
             return _count_thinking(block, counter)
         case ToolCallBlock():

@@ -9,7 +9,7 @@ from typing import Any
 from mull.dialects.anthropic import DIALECT
 from mull.dialects.anthropic.encode import CHOICES
 from mull.dialects.anthropic.history import read_history
-from mull.dialects.fields import Fields, choice_of, template_thinking, tool_of
+from mull.dialects.fields import Fields, choice_of, first_keys, template_thinking, tool_of
 from mull.dialects.foreign import as_object, as_text, objects
 from mull.dialects.parameters import read_parameters
 from mull.neutral.asked import Asked, ThinkingAsked
@@ -20,6 +20,7 @@ __all__ = ["decode_request"]
 _VERTEX = re.compile(r"/models/([^/:]+):(?:stream)?[rR]awPredict")
 _BETA = "anthropic-beta"
 _DISPLAYS = {"omitted": False, "summarized": True}
+_THINKING, _OUTPUT = first_keys("thinking"), first_keys("output_config", "output_format")
 
 
 def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
@@ -75,6 +76,8 @@ def _choice(fields: Fields) -> ToolChoice | None:
 
 def _thinking(fields: Fields) -> ThinkingAsked:
     switch, word = template_thinking(fields)
+    if not fields.has_any(_THINKING | _OUTPUT) and switch is None and word is None:
+        return ThinkingAsked()
     kind, effort = fields.text("thinking.type"), fields.text("output_config.effort") or word
     display = fields.text("thinking.display")
     shown = _DISPLAYS.get(display) if display else None
@@ -94,6 +97,8 @@ def _thinking(fields: Fields) -> ThinkingAsked:
 
 
 def _format(fields: Fields) -> AnswerFormat | None:
+    if not fields.has_any(_OUTPUT):
+        return None
     for place in ("output_config.format", "output_format"):
         if fields.text(f"{place}.type") is not None:
             schema: Any = fields.take(f"{place}.schema")

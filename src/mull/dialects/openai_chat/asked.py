@@ -8,6 +8,7 @@ from typing import Any
 from mull.dialects.fields import (
     Fields,
     answer_format,
+    first_keys,
     template_thinking,
     tool_choice,
     tool_of,
@@ -34,6 +35,15 @@ _BUDGETS = (
 )
 _SWITCHES = ("enable_thinking", "reasoning.enabled")
 _SHOWN = ("include_reasoning", f"{_GOOGLE}.include_thoughts")
+_KIND, _OLLAMA, _HIDDEN, _SUMMARY = (
+    "thinking.type",
+    "think",
+    "reasoning.exclude",
+    "reasoning.summary",
+)
+_THINKING = first_keys(
+    *(*_EFFORTS, *_BUDGETS, *_SWITCHES, *_SHOWN), *(_KIND, _OLLAMA, _HIDDEN, _SUMMARY)
+)
 
 
 def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
@@ -86,16 +96,18 @@ def _named(given: Any) -> str | None:
 def _thinking(fields: Fields) -> ThinkingAsked:
     """All formats that control thinking are read; one that says off takes precedence."""
     told, word = template_thinking(fields)
+    if told is None and word is None and not fields.has_any(_THINKING):
+        return ThinkingAsked()
     effort, budget = fields.text(*_EFFORTS) or word, fields.whole(*_BUDGETS)
-    kind = fields.text("thinking.type")
+    kind = fields.text(_KIND)
     said = (told, *map(fields.flag, _SWITCHES))
     switches = [on for on in said if on is not None]
-    if (think := fields.take("think")) is not None:  # Ollama: a switch, or an effort
+    if (think := fields.take(_OLLAMA)) is not None:  # Ollama: a switch, or an effort
         effort = effort or (think if isinstance(think, str) else None)
         switches += [think] if isinstance(think, bool) else []
-    hidden, shown = fields.flag("reasoning.exclude"), fields.flag(*_SHOWN)
+    hidden, shown = fields.flag(_HIDDEN), fields.flag(*_SHOWN)
     shown = not hidden if shown is None and hidden is not None else shown
-    summary = fields.text("reasoning.summary")
+    summary = fields.text(_SUMMARY)
     off = kind if kind not in (None, "enabled", "adaptive", "auto") else None
     if off or False in switches or effort == "none" or budget == 0:
         return ThinkingAsked("off", effort, budget, shown, summary, off)

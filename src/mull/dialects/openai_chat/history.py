@@ -46,6 +46,8 @@ _KNOWN: dict[str, tuple[str, ...]] = {
     "function": ("tool_call_id", "name"),
 }
 """The keys that are read from each role's messages; `name` finds the call of a result."""
+_ALWAYS = ("role", "content")
+_LEAST = len(_ALWAYS)
 _INNER = ("url", "data", "format", "file_data", "filename")
 _SOUNDS = {"mp3": "audio/mpeg", "m4a": "audio/mp4"}
 
@@ -79,8 +81,9 @@ class _Reader:
         content = message.get("content")
         role = message.get("role")
         known = _KNOWN.get(role, ()) if isinstance(role, str) else ()
-        self.conversation.leave(message, where, "role", "content", *known)
-        if role != "assistant":
+        if len(message) > _LEAST or "content" not in message:
+            self.conversation.leave(message, where, *_ALWAYS, *known)
+        if role != "assistant" and isinstance(content, list):
             self._leave_details(content, f"{where}.content")
         match role:
             case "system" | "developer":

@@ -72,8 +72,11 @@ class MessageList:
 
     def add(self, message: Message) -> None:
         """Write one message, or several if it contains tool results."""
-        results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
-        shown = [part for result in results for part in self._add_result(result)]
+        results: Sequence[ToolResultBlock] = ()
+        shown: list[dict[str, Any]] = []
+        if ToolResultBlock in map(type, message.blocks):
+            results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
+            shown = [part for result in results for part in self._add_result(result)]
         if message.role == "assistant":
             self._add_assistant(message)
         elif message.role == "system":
@@ -141,6 +144,8 @@ class MessageList:
         self, blocks: Sequence[Block], shown: Sequence[dict[str, Any]] = ()
     ) -> str | list[dict[str, Any]]:
         """A user's content: plain text is sent as a plain string, which every server accepts."""
+        if len(blocks) == 1 and not shown and isinstance(blocks[0], TextBlock):
+            return blocks[0].text
         parts: list[dict[str, Any]] = [*shown]
         for block in blocks:
             if isinstance(block, TextBlock):

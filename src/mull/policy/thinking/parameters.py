@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from mull.dialects.traits import TRAITS
-from mull.neutral.parameters import PARAMETERS, SAMPLING, ParameterName, Parameters, is_said
+from mull.neutral.parameters import (
+    PARAMETERS,
+    SAMPLING,
+    ParameterName,
+    Parameters,
+    is_said,
+    said_in,
+)
 from mull.neutral.request import HostedTool, NamedTool, Note, RequestOptions, ToolChoice
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
@@ -61,13 +68,11 @@ def forced_tools_stop_thinking(
 def settle_parameters(options: RequestOptions, target: Target, planned: Planned) -> Settled:
     """Leave out what the endpoint would reject, with a note for each."""
     notes: list[Note] = []
-    for name in PARAMETERS:
-        value = getattr(options, name)
-        if is_said(value):
-            fitted, reason = _fitted(name, value, options, target, planned)
-            options = replace(options, **{name: fitted})
-            if reason:
-                notes.append(_changed(name, value, fitted, reason))
+    for name, value in said_in(options).items():
+        fitted, reason = _fitted(name, value, options, target, planned)
+        options = replace(options, **{name: fitted})
+        if reason:
+            notes.append(_changed(name, value, fitted, reason))
     choice = options.tool_choice
     if choice is not None and _is_forced(choice) and (reason := _refuses_force(target, planned)):
         asked = choice.name if isinstance(choice, NamedTool) else choice

@@ -14,6 +14,7 @@ import msgspec
 from mull.dialects.traits import TRAITS
 from mull.neutral.blocks import Value
 from mull.neutral.errors import BudgetError
+from mull.neutral.recent import RecentOf
 from mull.neutral.request import Note
 from mull.neutral.target import Target
 from mull.neutral.thinking import (
@@ -63,6 +64,7 @@ __all__ = [
 _SHARE_OF_OUTPUT = {"minimal": 10, "low": 20, "medium": 50, "high": 80, "xhigh": 95}
 OUTCOME = "outcome"
 """The kind of the note about what was requested."""
+_MOST_PLANS = 200
 NOTHING = "nothing"
 """How tables show that a request says nothing about thinking."""
 
@@ -86,6 +88,10 @@ class Planned(Value, frozen=True):
         """The part of the body that asks for it, as JSON."""
         fragment = write_thinking(self.plan)
         return msgspec.json.encode(fragment).decode() if fragment else None
+
+
+_PLANS: RecentOf[Planned] = RecentOf(_MOST_PLANS)
+"""Requests to one target under the same settings ask for the same, as long as they are short."""
 
 
 class LevelRow(Value, frozen=True):
@@ -120,7 +126,14 @@ def plan_thinking(
     Raises:
         BudgetError: the user's numbers cannot be combined.
     """
-    return _plan(target, snapshot, wish_of(snapshot), max_tokens, used, amendment)
+    if used or amendment is not UNAMENDED:
+        return _plan(target, snapshot, wish_of(snapshot), max_tokens, used, amendment)
+    of = target, snapshot
+    known = _PLANS.get(of, max_tokens)
+    if known is not None:
+        return known
+    planned = _plan(target, snapshot, wish_of(snapshot), max_tokens, used, amendment)
+    return _PLANS.put(planned, of, max_tokens)
 
 
 def plan_least(

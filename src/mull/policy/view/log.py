@@ -14,7 +14,7 @@ from typing import overload
 from mull.history.log import Log
 from mull.neutral.blocks import Block, ThinkingBlock
 from mull.neutral.messages import Message
-from mull.policy.parts import Parts, count_parts
+from mull.policy.parts import Parts, Sums, count_message
 from mull.policy.reasoning import has_thinking
 from mull.policy.tokens import Counter, count_block
 from mull.policy.view.binding import Bound
@@ -28,6 +28,7 @@ from mull.policy.view.turn import (
     Tally,
     View,
     is_open_chain,
+    is_plain,
     keep_for,
     view_repaired,
 )
@@ -36,22 +37,28 @@ __all__ = ["LogView", "Memory"]
 
 KEPT_VIEWS = 4
 """One request may need two views, with two counters, if its own history keeps it from thinking."""
-_NOTHING = View((), Tally())
-_NO_PARTS = Parts()
-_UNREPAIRED = Repair(())
+_NO_TALLY = Tally()
+_NOTHING = View((), _NO_TALLY)
 _LEFT_OUT = View((), Tally(unanswered=1))
 
 
 class _Round:
-    """A message with the results that directly follow it: as stored, in order, and as sent."""
+    """A message with the results that directly follow it: as stored, in order, and as sent. One
+    that `is_plain` is always sent as it is."""
 
-    __slots__ = ("messages", "parts", "repaired", "view")
+    __slots__ = ("counted", "is_plain", "messages", "repaired", "view")
 
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-        self.repaired = _UNREPAIRED
+    def __init__(self, message: Message) -> None:
+        self.messages = [message]
+        self.is_plain = is_plain(message)
+        self.repaired = Repair((message,) if self.is_plain else ())
         self.view = _NOTHING
-        self.parts = _NO_PARTS
+        self.counted: Sequence[Mapping[str, int]] = ()
+
+    def add(self, result: Message) -> None:
+        """Add a message of results."""
+        self.messages.append(result)
+        self.is_plain = False
 
 
 class _Turn:
@@ -74,14 +81,16 @@ class _Turn:
 
     def take(self, message: Message) -> None:
         """Add a message of the log."""
-        new = not self.rounds or not message.carries_results
-        if new:
-            self.rounds.append(_Round())
-        self.rounds[-1].messages.append(message)
-        changed = 1
-        if new and len(self.rounds) > 1 and is_unfinished(self.rounds[-2].messages[0]):
-            changed = 2  # the turn continued without that answer
-        self.fresh = min(self.fresh, len(self.rounds) - changed)
+        rounds = self.rounds
+        changed = len(rounds)
+        if not rounds or not message.carries_results:
+            if rounds and is_unfinished(rounds[-1].messages[0]):
+                changed -= 1  # the turn continued without that answer
+            rounds.append(_Round(message))
+        else:
+            rounds[-1].add(message)
+            changed -= 1
+        self.fresh = min(self.fresh, changed)
 
     @property
     def is_unanswered(self) -> bool:
@@ -94,7 +103,8 @@ class _Turn:
         """Repair the new rounds."""
         last = len(self.rounds) - 1
         for at, one in enumerate(self.rounds[self.fresh :], self.fresh):
-            one.repaired = repair_turn(one.messages, goes_on=at < last)
+            if not one.is_plain:
+                one.repaired = repair_turn(one.messages, goes_on=at < last)
 
     @property
     def is_open_chain(self) -> bool:
@@ -108,24 +118,34 @@ def _has_unspoken(messages: Sequence[Message]) -> bool:
 
 
 class _Counts:
-    """The tokens of the log's blocks, each counted once; the log keeps them alive, and so their
-    ids.
+    """The tokens of the log's messages and their blocks, each counted once; the log keeps them
+    alive, and so their ids.
     """
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
-        self._known: dict[int, int] = {}
+        self._blocks: dict[int, int] = {}
+        self._messages: dict[int, Mapping[str, int]] = {}
 
-    def stored(self, block: Block) -> int:
-        """The tokens of a block of the log."""
-        known = self._known.get(id(block))
+    def stored(self, message: Message) -> Mapping[str, int]:
+        """The tokens of a message of the log."""
+        known = self._messages.get(id(message))
         if known is None:
-            known = self._known[id(block)] = count_block(block, self._counter)
+            known = self._messages[id(message)] = count_message(message, self._stored_block)
         return known
 
-    def sent(self, block: Block) -> int:
+    def _stored_block(self, block: Block) -> int:
+        count = self._blocks[id(block)] = count_block(block, self._counter)
+        return count
+
+    def sent(self, message: Message) -> Mapping[str, int]:
+        """The tokens of a message that may be the log's."""
+        known = self._messages.get(id(message))
+        return count_message(message, self.sent_block) if known is None else known
+
+    def sent_block(self, block: Block) -> int:
         """The tokens of a block that may be the log's."""
-        known = self._known.get(id(block))
+        known = self._blocks.get(id(block))
         return count_block(block, self._counter) if known is None else known
 
 
@@ -170,16 +190,27 @@ class LogView:
         self._rules = rules
         self._counts = counts
         over = rules.condense_over
-        self._condensing = None if over is None else Condensing(over, short, counts.sent)
+        self._condensing = None if over is None else Condensing(over, short, counts.sent_block)
+        self._is_plain = True
         self._turns: list[_Turn] = []
         self._seen = 0
         self._placed = 0
         self._last_thinking = -1
         self._messages: list[Message] = []
         self._given = 0
-        self.tally = Tally()
-        self.parts = Parts()
-        self.stored = Parts()
+        self._keeps: dict[tuple[bool, bool, bool], Keep] = {}
+        self._sums = self._stored = Sums()  # one for both, as long as both are the same
+        self.tally = _NO_TALLY
+
+    @property
+    def parts(self) -> Parts:
+        """The tokens of what is sent."""
+        return self._sums.parts
+
+    @property
+    def stored(self) -> Parts:
+        """The tokens of all that is stored."""
+        return self._stored.parts
 
     @property
     def last_turn(self) -> Sequence[Message]:
@@ -196,10 +227,10 @@ class LogView:
         """What the last turn and the one before it lack: what older ones lack was already
         reported.
         """
-        if not any(getattr(self.tally, field) for field in WARNED_OF):
-            return Tally()
+        if self.tally is _NO_TALLY or not any(getattr(self.tally, one) for one in WARNED_OF):
+            return _NO_TALLY
         recent = (one.view.tally for turn in self._turns[-2:] for one in turn.rounds)
-        return sum(recent, Tally())
+        return sum(recent, _NO_TALLY)
 
     def sent(self) -> Sent:
         """All messages as sent; later changes do not affect what was returned."""
@@ -208,7 +239,7 @@ class LogView:
 
     def count(self, block: Block) -> int:
         """The tokens of a block, as counted here."""
-        return self._counts.sent(block)
+        return self._counts.sent_block(block)
 
     def long_thoughts(self) -> Iterator[ThinkingBlock]:
         """Thinking blocks above the limit that have no condensed version yet."""
@@ -218,10 +249,15 @@ class LogView:
 
     def catch_up(self, log: Log) -> None:
         """Process what the log gained since the last time."""
+        if self._is_plain:
+            if self._takes_plain(log):
+                return
+            self._start_over()
         changed = {len(self._turns) - 1, self._last_thinking}
         new = log.active[self._seen :]
         for at, message in enumerate(new, self._seen):
-            if not self._turns or log.starts_turn(at):
+            self._stored.add(self._counts.stored(message))
+            if not self._turns or (message.role == "user" and log.starts_turn(at)):
                 self._turns.append(_Turn(log.was_asked(at)))
             self._turns[-1].take(message)
             current = len(self._turns) - 1
@@ -229,16 +265,33 @@ class LogView:
                 self._last_thinking = current
             changed.add(current)
         self._seen += len(new)
-        self.stored += count_parts(new, self._counts.stored)
         for index in sorted(changed - {-1}):
             self._renew(index)
+
+    def _takes_plain(self, log: Log) -> bool:
+        """Add what is new as it is: as long as all messages are plain, turns do not matter.
+        Whether that was possible; nothing has changed otherwise."""
+        new = log.active[self._seen :]
+        for at, message in enumerate(new, self._seen):
+            if not is_plain(message) or (message.role == "user" and log.was_asked(at)):
+                return False
+        for message in new:
+            self._stored.add(self._counts.stored(message))
+        self._messages += new
+        self._seen += len(new)
+        return True
+
+    def _start_over(self) -> None:
+        self._is_plain = False
+        self._seen, self._given, self._messages = 0, 0, []
+        self._sums, self._stored = Sums(), Sums()
 
     def _renew(self, index: int) -> None:
         turn = self._turns[index]
         turn.repair()
-        place = Standing(index == len(self._turns) - 1, index == self._last_thinking)
-        keep = keep_for(place, self._rules, open_chain=place.last and turn.is_open_chain)
-        is_left_out = not place.last and turn.is_unanswered
+        last = index == len(self._turns) - 1
+        keep = self._keep(last, index == self._last_thinking, last and turn.is_open_chain)
+        is_left_out = not last and turn.is_unanswered
         start = turn.fresh if (keep, is_left_out) == (turn.keep, turn.is_left_out) else 0
         if index >= self._placed:  # turns are placed in order, so a new one goes at the end
             turn.at, self._placed = len(self._messages), index + 1
@@ -247,6 +300,8 @@ class LogView:
         for one in rounds:
             if is_left_out:
                 self._take_view(one, _LEFT_OUT if one is turn.rounds[0] else _NOTHING)
+            elif one.is_plain:
+                self._take_view(one, View(one.repaired.messages, _NO_TALLY))
             else:
                 rules, condensing = self._rules, self._condensing
                 self._take_view(one, view_repaired(one.repaired, keep, rules, condensing))
@@ -259,12 +314,22 @@ class LogView:
             for later in self._turns[index + 1 : self._placed]:
                 later.at += shift
 
+    def _keep(self, last: bool, last_thinking: bool, open_chain: bool) -> Keep:
+        place = last, last_thinking, open_chain
+        if place not in self._keeps:
+            standing = Standing(last, last_thinking)
+            self._keeps[place] = keep_for(standing, self._rules, open_chain=open_chain)
+        return self._keeps[place]
+
     def _take_view(self, one: _Round, view: View) -> None:
-        parts = count_parts(view.messages, self._counts.sent)
+        for counted in one.counted:
+            self._sums.remove(counted)
+        one.counted = [*map(self._counts.sent, view.messages)]
+        for counted in one.counted:
+            self._sums.add(counted)
         if view.tally is not one.view.tally and view.tally != one.view.tally:
             self.tally += view.tally - one.view.tally
-        self.parts += parts if one.parts is _NO_PARTS else parts - one.parts
-        one.view, one.parts = view, parts
+        one.view = view
 
     def _put(self, at: int, old: Sequence[Message], new: Sequence[Message]) -> None:
         if len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True)):

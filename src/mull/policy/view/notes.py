@@ -89,6 +89,7 @@ _SAID_OF = (
 WARNED_OF = tuple(field for field, _, _, warning in _SAID_OF if warning)
 """The differences that the user should know about when they are new."""
 
+_NOTHING = Tally()
 _NOUNS = (
     "thoughts", "pieces", "answers", "questions", "calls", "results", "images", "files", "videos",
     "PDFs",
@@ -99,7 +100,9 @@ _ONE = {noun: noun.removesuffix("s") for noun in _NOUNS}
 
 def view_notes(tally: Tally, news: Tally, model: str) -> list[Note]:
     """A note for each kind of difference, with its number; `news` is what may be a warning."""
-    notes = []
+    notes: list[Note] = []
+    if tally == _NOTHING:
+        return notes
     for field, about, text, warning in _SAID_OF:
         if n := getattr(tally, field):
             said = text.format(n=n, model=model, **(_ONE if n == 1 else _MANY))

@@ -14,7 +14,6 @@ import msgspec
 
 from mull.neutral.blocks import (
     Block,
-    MediaBlock,
     OpaqueBlock,
     TextBlock,
     ThinkingBlock,
@@ -42,8 +41,6 @@ BROKEN_OFF = "[Cut off: the connection or the provider failed]"
 NO_RESULT = "No result: the tool did not finish."
 NO_OBJECT = "No result: the arguments were not a JSON object, so the tool did not run."
 _VOID = TextBlock("")
-_WORDS: frozenset[type[Block]] = frozenset({TextBlock})
-_GIVEN: frozenset[type[Block]] = frozenset({TextBlock, MediaBlock})
 
 
 class Repair(Value, frozen=True):
@@ -70,8 +67,6 @@ class Repair(Value, frozen=True):
 
 def repair_turn(messages: Sequence[Message], *, goes_on: bool = False) -> Repair:
     """Repair one turn (from a user message up to the next), or a round of one that `goes_on`."""
-    if len(messages) == 1 and _is_faultless(messages[0]):
-        return Repair((messages[0],))
     out: list[Message] = []
     unfinished = interrupted = unmade = empty = closed = orphans = cut = 0
     groups = _groups(messages)
@@ -98,15 +93,6 @@ def repair_turn(messages: Sequence[Message], *, goes_on: bool = False) -> Repair
         out += paired
         closed, orphans = closed + more_closed, orphans + more_orphans
     return Repair(tuple(out), unfinished, interrupted, unmade, empty, closed, orphans, cut)
-
-
-def _is_faultless(message: Message) -> bool:
-    """Whether it is seen at once that nothing can be wrong with it: words alone, of somebody who
-    came to the end of them. Most messages are."""
-    if message.role == "assistant":
-        words = message.status == "complete" and _WORDS.issuperset(map(type, message.blocks))
-        return words and any(block != _VOID for block in message.blocks)
-    return _GIVEN.issuperset(map(type, message.blocks)) and message.role != "tool"
 
 
 def _groups(messages: Sequence[Message]) -> list[tuple[Message | None, list[Message]]]:

@@ -41,6 +41,7 @@ __all__ = [
     "View",
     "chain_lacks_thought",
     "is_open_chain",
+    "is_plain",
     "keep_for",
     "view_repaired",
     "view_turn",
@@ -148,6 +149,7 @@ class Tally(Value, frozen=True):
 
 
 _UNCHANGED = Tally()
+_WORDS: frozenset[type[Block]] = frozenset({TextBlock})
 
 
 class View(Value, frozen=True):
@@ -238,6 +240,22 @@ def view_repaired(
     if shorter.used:
         tally += Tally(condensed=shorter.used)
     return View(tuple(out), tally, tuple(shorter.missing))
+
+
+def is_plain(message: Message) -> bool:
+    """Whether every endpoint gets a message as it is: words alone, of somebody who came to the end
+    of them. Most messages are such.
+    """
+    if message.role == "tool" or not _WORDS.issuperset(map(type, message.blocks)):
+        return False
+    if message.role != "assistant":
+        return True
+    if message.status != "complete" or not message.text:
+        return False
+    for block in message.blocks:
+        if isinstance(block, TextBlock) and (block.signature or block.wire):
+            return False
+    return True
 
 
 def _without_strange(message: Message, dialect: str) -> tuple[Message, int]:

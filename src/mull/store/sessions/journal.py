@@ -32,11 +32,12 @@ from mull.neutral.events import (
     UsageReported,
 )
 from mull.neutral.former import Reader
+from mull.neutral.joining import join_deltas
 from mull.neutral.messages import Dialect, Message, Origin
 from mull.neutral.nesting import DEEPEST_STORED, shallow
 from mull.store.sessions.values import JournalBatch
 
-__all__ = ["decode_events", "decode_origin", "encode_events", "fold", "is_journaled", "join_deltas"]
+__all__ = ["decode_events", "decode_origin", "encode_events", "fold", "is_journaled"]
 
 _JOURNALED = (
     *(TextDelta, ThinkingDelta, ThinkingCarrier, ToolCallDelta, OpaqueReceived),
@@ -77,50 +78,6 @@ def decode_origin(data: bytes | None) -> Origin | None:
 @cache  # only what a crash has left is ever decoded
 def _reader() -> Reader[tuple[Event, ...]]:
     return Reader(tuple[Event, ...])
-
-
-def join_deltas(events: Iterable[Event]) -> list[Event]:
-    """The same events with neighbouring deltas of one block as one."""
-    joined: list[Event] = []
-    pieces: list[str] = []
-    for event in events:
-        if joined and _continues(joined[-1], event):
-            pieces.append(_text(event))
-            continue
-        _close(joined, pieces)
-        joined.append(event)
-    _close(joined, pieces)
-    return joined
-
-
-def _continues(last: Event, event: Event) -> bool:
-    """Whether `event` only adds text to what `last` added to; a block is opened by the first."""
-    match last, event:
-        case TextDelta(), TextDelta(signature=None, wire=None):
-            return last.key == event.key
-        case ThinkingDelta(), ThinkingDelta():
-            same = (last.key, last.source_field, last.kind)
-            return same == (event.key, event.source_field, event.kind)
-        case ToolCallDelta(), ToolCallDelta(name=None, signature=None, wire=None):
-            same_call = (last.key, last.id, last.structured)
-            return same_call == (event.key, event.id, event.structured)
-    return False
-
-
-def _text(event: Event) -> str:
-    assert isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta)
-    return event.arguments if isinstance(event, ToolCallDelta) else event.text
-
-
-def _close(joined: list[Event], pieces: list[str]) -> None:
-    """Give the last event the text of all that continued it."""
-    if not pieces:
-        return
-    last = joined[-1]
-    text = "".join((_text(last), *pieces))
-    pieces.clear()
-    field = "arguments" if isinstance(last, ToolCallDelta) else "text"
-    joined[-1] = msgspec.structs.replace(last, **{field: text})
 
 
 def fold(batches: Sequence[JournalBatch]) -> list[Entry]:
