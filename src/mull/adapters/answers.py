@@ -107,7 +107,7 @@ def unpack(packed: str, text: str, calls: Sequence[ToolCallBlock]) -> list[Messa
     last = max((n for n, one in enumerate(messages) if one.role == "assistant"), default=None)
     if last is None or len(kept) > 1:
         return messages
-    answer = messages[last]
+    answer, text = messages[last], str(text)  # not a subclass, which has no JSON form
     before = answer.text if kept[0].text is None else kept[0].text
     new_text = None if before.strip() == text.strip() else text
     was = open_calls(messages)
@@ -137,7 +137,8 @@ def _edited(
     blocks: list[Block] = []
     for block in answer.blocks:
         if isinstance(block, TextBlock) and text is not None:
-            blocks += [TextBlock(text)] if text else []
+            # OpenAI requires the item that followed a reasoning item, which `wire` identifies.
+            blocks += [TextBlock(text, wire=block.wire)] if text else []
             text = ""
         elif isinstance(block, ToolCallBlock) and block in was:
             new = wanted.pop(block.id, None)
@@ -152,7 +153,7 @@ def _edited(
 def foreign_answer(thoughts: Iterable[str], text: str, calls: Iterable[ToolCallBlock]) -> Message:
     """An answer that another adapter of the library wrote: the caller vouches for it."""
     thinking = (ThinkingBlock(thought, "reasoning_content") for thought in thoughts if thought)
-    said = (TextBlock(text),) if text else ()
+    said = (TextBlock(str(text)),) if text else ()
     return Message(role="assistant", status="complete", blocks=(*thinking, *said, *calls))
 
 

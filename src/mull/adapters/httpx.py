@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -53,11 +54,9 @@ class MullTransport:
 
     def handle_request(self, request: Any) -> Any:
         """Answer a request of a synchronous client."""
-        body = request.read()
-        chunks = _told_by(
-            request,
-            shared.loop().stream(lambda put: _serve(self._blocking.get(), request, body, put)),
-        )
+        app, body = self._blocking.get(), request.read()
+        served = shared.loop().stream(lambda put: _serve(app, request, body, put))
+        chunks = _told_by(request, served)
         return _response(request, next(chunks), chunks)
 
     async def handle_async_request(self, request: Any) -> Any:
@@ -92,12 +91,14 @@ class _App:
 
     def __init__(self, make: Callable[[], ServeApp]) -> None:
         self._make = make
+        self._making = threading.Lock()
         self._made: ServeApp | None = None
 
     def get(self) -> ServeApp:
-        if self._made is None:
-            self._made = self._make()
-        return self._made
+        with self._making:
+            if self._made is None:
+                self._made = self._make()
+            return self._made
 
     async def close(self) -> None:
         made, self._made = self._made, None

@@ -82,7 +82,7 @@ class ChatMull(BaseChatModel):
         return {"model": self.model, **shown}
 
     def bind_tools(
-        self, tools: Sequence[Any], *, tool_choice: Any = None, **kwargs: Any
+        self, tools: Sequence[Any], *, tool_choice: Any = None, strict: Any = None, **kwargs: Any
     ) -> Runnable[Any, AIMessage]:
         """Offer tools: functions, LangChain tools, pydantic models or JSON schemas."""
         if isinstance(tool_choice, Mapping):
@@ -93,9 +93,18 @@ class ChatMull(BaseChatModel):
         )
 
     def with_structured_output(
-        self, schema: Any, *, include_raw: bool = False, **kwargs: Any
+        self,
+        schema: Any,
+        *,
+        include_raw: bool = False,
+        method: Any = None,
+        strict: Any = None,
+        **kwargs: Any,
     ) -> Runnable[Any, Any]:
-        """Answers as values, in the way that the provider supports; their reasoning is kept."""
+        """Answers as values; their reasoning is kept.
+
+        `method` and `strict` are accepted for compatibility: mull uses what the provider supports.
+        """
         asked = self.bind(schema=convert_to_json_schema(schema), **kwargs)
         is_model = isinstance(schema, type) and hasattr(schema, "model_validate")
         parser = PydanticOutputParser(pydantic_object=schema) if is_model else JsonOutputParser()
@@ -142,9 +151,12 @@ class ChatMull(BaseChatModel):
                 yield chunk
 
     def _asked(self, messages: Iterable[BaseMessage], stop: Any, kwargs: Any) -> dict[str, Any]:
-        kwargs = {**kwargs, "stop": stop} if stop else kwargs
+        asked = {**kwargs, "stop": stop} if stop else {**kwargs}
+        wanted = asked.pop("response_format", None)  # agents of LangChain give it in OpenAI's form
+        if wanted is not None:
+            asked["schema"] = wanted.get("json_schema", wanted).get("schema", wanted)
         read = [read for message in messages for read in _read(message)]
-        return {"model": self.model, **self.options, **kwargs, "messages": read}
+        return {"model": self.model, **self.options, **asked, "messages": read}
 
 
 def _read(message: BaseMessage) -> list[Message]:

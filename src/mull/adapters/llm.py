@@ -92,7 +92,10 @@ class _Shared:
         """What the model takes as attachments, by the catalog."""
         from mull.agent import shared
 
-        taken = shared.engine().target(self._name).facts.input
+        try:
+            taken = shared.engine().target(self._name).facts.input
+        except MullError:  # no model is configured: a request says so
+            return frozenset()
         return frozenset(kind for name in taken for kind in _KINDS.get(name, ()))
 
     def _asked(self, prompt: Any, key: str | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 from uuid import uuid4
 
 import msgspec
+from msgspec.structs import replace
 
 from mull.adapters import answers
 from mull.adapters.answers import Piece, Pieces
@@ -198,7 +199,12 @@ def _read(given: str | Sequence[Mapping[str, Any]]) -> list[Message]:
             at += 1
         messages += [*_foreign(others), *_answer(packed, items[start:at])]
         others = []
-    return messages + _foreign(others)
+    messages += _foreign(others)
+    if messages and messages[0].role == "assistant" and messages[0].origin is None:
+        # A handoff with a nested history puts the transcript in the assistant's name, and many
+        # providers reject a history that does not start with the user.
+        messages[0] = replace(messages[0], role="user", status=None)
+    return messages
 
 
 def _packed(item: Mapping[str, Any]) -> str | None:
