@@ -26,7 +26,7 @@ def agent_on(server, **more):
 
 
 def run(agent, question, history):
-    return agent.run_sync(question, message_history=history)
+    return asyncio.run(agent.run(question, message_history=history))
 
 
 def events(agent, question, history):

@@ -100,7 +100,7 @@ def unpack(packed: str, text: str, calls: Sequence[ToolCallBlock]) -> list[Messa
         LocalError: it was damaged.
     """
     try:
-        kept = [_read(line) for line in packed.splitlines()]
+        kept = [_read(line) for line in packed.removesuffix("\n").split("\n")]
     except (msgspec.DecodeError, UnicodeError) as error:
         raise LocalError(f"an answer that mull stored in the history is damaged: {error}") from None
     messages = [message for one in kept for message in one.messages]

@@ -55,7 +55,9 @@ class MullTransport:
     def handle_request(self, request: Any) -> Any:
         """Answer a request of a synchronous client."""
         app, body = self._blocking.get(), request.read()
-        served = shared.loop().stream(lambda put: _serve(app, request, body, put))
+        served: Generator[Any, None, None] = shared.loop().stream(
+            lambda put: _serve(app, request, body, put)
+        )
         chunks = _told_by(request, served)
         return _response(request, next(chunks), chunks)
 
