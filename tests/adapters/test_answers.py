@@ -234,3 +234,13 @@ def test_a_missing_library_is_named_with_what_installs_it(module, needed, packag
     said = str(told.value)
     assert said.startswith(f"mull.adapters.{module} needs {package}, which")
     assert said.endswith(f"pip install 'mull[{module.replace('_', '-')}]'")
+
+
+def test_an_old_llm_goes_on_working_without_the_plugin(monkeypatch):
+    for module in ("mull.adapters.llm", "mull.adapters.llm_plugin"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.setitem(sys.modules, "llm", None)
+    with pytest.warns(UserWarning, match=r"needs llm, .*: run pip install 'mull\[llm\]'"):
+        plugin = import_module("mull.adapters.llm_plugin")
+    assert not hasattr(plugin, "register_models")
+    monkeypatch.delitem(sys.modules, "mull.adapters.llm_plugin")
