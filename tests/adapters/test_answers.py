@@ -39,6 +39,7 @@ from mull.neutral.events import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from mull.neutral.extras import install_command
 from mull.neutral.messages import Message, Origin, assistant
 
 ORIGIN = Origin("openai", "openai-responses", "gpt-5")
@@ -233,14 +234,14 @@ def test_a_missing_library_is_named_with_what_installs_it(module, needed, packag
         import_module(f"mull.adapters.{module}")
     said = str(told.value)
     assert said.startswith(f"mull.adapters.{module} needs {package}, which")
-    assert said.endswith(f"pip install 'mull[{module.replace('_', '-')}]'")
+    assert said.endswith(f": run {install_command(module.replace('_', '-'))}")
 
 
 def test_an_old_llm_goes_on_working_without_the_plugin(monkeypatch):
     for module in ("mull.adapters.llm", "mull.adapters.llm_plugin"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "llm", None)
-    with pytest.warns(UserWarning, match=r"needs llm, .*: run pip install 'mull\[llm\]'"):
+    with pytest.warns(UserWarning, match=r"needs llm, .* 'mull\[llm\]'"):
         plugin = import_module("mull.adapters.llm_plugin")
     assert not hasattr(plugin, "register_models")
     monkeypatch.delitem(sys.modules, "mull.adapters.llm_plugin")

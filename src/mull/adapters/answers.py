@@ -36,7 +36,6 @@ __all__ = [
     "facts_of",
     "foreign_answer",
     "media_of",
-    "missing",
     "open_calls",
     "pack",
     "shown_text",
@@ -56,14 +55,6 @@ class _Packed(Value, frozen=True):
 
 
 _read: Reader[_Packed] = Reader(_Packed)
-
-
-def missing(package: str, extra: str, error: ImportError) -> ImportError:
-    """The error of an adapter whose library cannot be imported."""
-    return ImportError(
-        f"mull.adapters.{extra.replace('-', '_')} needs {package}, which cannot be imported"
-        f" ({error}): run pip install 'mull[{extra}]'"
-    )
 
 
 def shown_text(result: Result) -> str:

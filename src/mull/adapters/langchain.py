@@ -22,6 +22,7 @@ from mull.agent.options import CompleteOptions
 from mull.agent.results import Result
 from mull.neutral.blocks import Block, MediaBlock, TextBlock, ToolResultBlock
 from mull.neutral.errors import LocalError
+from mull.neutral.extras import missing
 from mull.neutral.messages import Message, Role
 from mull.neutral.usage import Usage
 
@@ -42,7 +43,7 @@ try:
     )
     from pydantic import Field, model_validator
 except ImportError as error:
-    raise answers.missing("langchain-core", "langchain", error) from error
+    raise ImportError(missing("langchain", error)) from error
 
 __all__ = ["ChatMull"]
 

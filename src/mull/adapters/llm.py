@@ -14,6 +14,7 @@ from mull.adapters import answers
 from mull.logs import log_warning
 from mull.neutral.blocks import Block, MediaBlock, TextBlock, ToolResultBlock
 from mull.neutral.errors import MullError
+from mull.neutral.extras import missing
 from mull.neutral.messages import Message, Role
 
 try:
@@ -28,7 +29,7 @@ try:
     )
     from pydantic import Field
 except ImportError as error:
-    raise answers.missing("llm", "llm", error) from error
+    raise ImportError(missing("llm", error)) from error
 
 if TYPE_CHECKING:
     from mull.agent.results import Result

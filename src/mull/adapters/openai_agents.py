@@ -30,6 +30,7 @@ from mull.neutral.events import (
     ToolCallDelta,
     UsageReported,
 )
+from mull.neutral.extras import missing
 from mull.neutral.messages import Dialect, Message
 
 try:
@@ -42,7 +43,7 @@ try:
 
     from agents import Model, ModelProvider, ModelSettings, UserError, generation_span
 except ImportError as error:
-    raise answers.missing("openai-agents", "openai-agents", error) from error
+    raise ImportError(missing("openai-agents", error)) from error
 
 __all__ = ["MullModel", "MullProvider"]
 

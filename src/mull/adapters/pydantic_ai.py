@@ -20,6 +20,7 @@ from mull.agent.results import Result
 from mull.agent.streams import AsyncStream
 from mull.neutral.blocks import Block, MediaBlock, TextBlock, ThinkingBlock, ToolResultBlock
 from mull.neutral.errors import LocalError, RefusedError, RemoteError
+from mull.neutral.extras import missing
 from mull.neutral.messages import Message
 from mull.neutral.usage import Usage
 
@@ -31,7 +32,7 @@ try:
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.usage import RequestUsage
 except ImportError as error:
-    raise answers.missing("pydantic-ai-slim", "pydantic-ai", error) from error
+    raise ImportError(missing("pydantic-ai", error)) from error
 
 __all__ = ["MullModel"]
 
