@@ -96,8 +96,8 @@ def test_raises_are_a_list_of_links():
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 ABOUT_THE_INSIDE = {"architecture.md", "decisions.md", "accuracy.md", "cases.md"}
 _CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_DEEP = re.compile(r"^\s*(?:from|import) (mull\.(?!testing\b)[\w.]+)", re.MULTILINE)
-_NAMED = re.compile(r"`mull\.((?!testing\b)[a-z_]+)\.\w+[`(]")
+_DEEP = re.compile(r"^\s*(?:from|import) (mull\.(?!testing\b|adapters\b)[\w.]+)", re.MULTILINE)
+_NAMED = re.compile(r"`mull\.((?!testing\b|adapters\b)[a-z_]+)\.\w+[`(]")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -120,6 +120,10 @@ def test_every_test_that_is_named_exists(paper, quoted):
 @pytest.mark.parametrize(("paper", "quoted"), names(_DOTTED.pattern))
 def test_every_module_and_name_exists(paper, quoted):
     parts = quoted.split(".")
+    if parts[1] == "adapters":  # it can only be imported where its library is installed
+        text = (ROOT / "src/mull/adapters" / f"{parts[2]}.py").read_text()
+        assert len(parts) == 3 or f"class {parts[3]}(" in text or f"class {parts[3]}:" in text
+        return
     for end in range(len(parts), 0, -1):
         try:
             found = import_module(".".join(parts[:end]))

@@ -46,6 +46,7 @@ PAGES: Mapping[str, Mapping[str, str]] = {
         "docs/configuration.md": "Configuration",
         "docs/library.md": "Library",
         "docs/gateway.md": "Gateway",
+        "docs/adapters.md": "Adapters",
         "docs/testing.md": "Testing your client",
     },
     "How to": {

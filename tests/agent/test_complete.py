@@ -81,6 +81,20 @@ def test_dictionaries_and_messages_mix():
     assert sent[3] == {"role": "tool", "tool_call_id": call, "content": "12:00"}
 
 
+@pytest.mark.parametrize("kind", SERVERS)
+def test_with_a_schema_the_tools_come_first(kind):
+    city = {"type": "object", "properties": {"time": {"type": "string"}}, "required": ["time"]}
+    with StrictServer(kind, [TASK[0], [Think("So."), Say('{"time": "noon"}')]]) as server:
+        given = {"base_url": server.url, "key": "k", "tools": [NOW], "schema": city}
+        first = mull.complete("What time is it?", SERVERS[kind], **given)
+        assert [call.name for call in first.tool_calls] == ["now"]
+        assert first.value is None
+        history = [mull.user("What time is it?"), first.message]
+        history += [result_block(call, "12:00") for call in first.tool_calls]
+        assert mull.complete(history, SERVERS[kind], **given).value == {"time": "noon"}
+    assert not server.refusals
+
+
 def test_the_streaming_twins_say_the_same():
     async def read(url):
         stream = mull.complete_stream_async("Time?", SERVERS["kimi"], base_url=url, tools=[NOW])

@@ -10,7 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from mull.neutral import extras
-from mull.neutral.extras import EXTRAS, install_command, is_installed, missing
+from mull.neutral.extras import ADAPTERS, EXTRAS, install_command, is_installed, missing
 
 pytestmark = pytest.mark.core
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
@@ -26,12 +26,13 @@ def test_the_library_itself_needs_one_package():
 
 
 def test_every_extra_is_declared_and_brings_the_package_it_names():
-    assert EXTRAS.keys() == DECLARED.keys() - FOR_CONTRIBUTORS - {"all"}
-    for name, extra in EXTRAS.items():
+    known = {**EXTRAS, **ADAPTERS}
+    assert known.keys() == DECLARED.keys() - FOR_CONTRIBUTORS - {"all"}
+    for name, extra in known.items():
         assert extra.package in {needed.name for needed in DECLARED[name]}
 
 
-def test_all_means_all_but_the_embedded_model():
+def test_all_means_all_but_the_embedded_model_and_the_adapters():
     (everything,) = DECLARED["all"]
     assert (everything.name, everything.extras) == ("mull", EXTRAS.keys() - {"local"})
 

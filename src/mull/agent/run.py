@@ -342,8 +342,9 @@ def _read_value(turn: Turn, message: Message) -> MisfitError | None:
     Raises:
         MisfitError: there is none, and asking again does not help.
     """
-    if turn.shape is None:
-        return None
+    offered = {tool.name for tool in turn.now.options.tools}
+    if turn.shape is None or any(call.name in offered for call in message.tool_calls):
+        return None  # the value comes once the caller has given the results
     try:
         turn.value = turn.shape.read(message)
     except MisfitError as misfit:

@@ -12,7 +12,7 @@ from shlex import quote
 
 from mull.neutral.blocks import Value
 
-__all__ = ["EXTRAS", "Extra", "install_command", "is_installed", "missing"]
+__all__ = ["ADAPTERS", "EXTRAS", "Extra", "install_command", "is_installed", "missing"]
 
 
 class Extra(Value, frozen=True):
@@ -38,6 +38,14 @@ EXTRAS = {
     "highlight": Extra("highlighting code in every language", "pygments", "pygments"),
     "local": Extra("the embedded model", "xllamacpp", "xllamacpp"),
 }
+ADAPTERS = {
+    "httpx": Extra("mull.adapters.httpx", "httpx", "httpx"),
+    "langchain": Extra("mull.adapters.langchain", "langchain-core", "langchain_core"),
+    "llm": Extra("mull.adapters.llm", "llm", "llm"),
+    "openai-agents": Extra("mull.adapters.openai_agents", "openai-agents", "agents"),
+    "pydantic-ai": Extra("mull.adapters.pydantic_ai", "pydantic-ai-slim", "pydantic_ai"),
+}
+"""The same for the adapters to other libraries: nobody misses them who does not use the library."""
 
 
 def is_installed(extra: str) -> bool:
@@ -54,7 +62,7 @@ def _is_found(module: str) -> bool:
 
 def missing(extra: str, error: ImportError | None = None) -> str:
     """What is missing for a feature, and what to run; `error` is what importing it raised."""
-    row = EXTRAS[extra]
+    row = EXTRAS.get(extra) or ADAPTERS[extra]
     problem = "is not installed"
     if error is not None and not _is_absent(row.module, error):
         problem = f"cannot be imported ({error})"

@@ -1,0 +1,10 @@
+"""What llm loads as a plugin. If it cannot be used, llm's other models go on working."""
+
+from __future__ import annotations
+
+import warnings
+
+try:
+    from mull.adapters.llm import register_models as register_models
+except ImportError as error:
+    warnings.warn(str(error), stacklevel=1)
