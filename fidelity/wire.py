@@ -124,15 +124,22 @@ def _chat(
         message[field] = "".join(part.text for part in thoughts)
         deltas += [{field: piece} for piece in pieces(message[field]) or [""]]
     deltas += [{"content": piece} for piece in pieces(said)]
+    whole_calls = field == "content-list"
     if calls and field != "extra-content":
         message["tool_calls"] = [_chat_call(call) for call in calls]
-        deltas += list(_chat_call_deltas(calls))
+        deltas += _whole_calls(message) if whole_calls else _chat_call_deltas(calls)
     ending = finish or ("tool_calls" if calls else "stop")
     usage = _chat_usage(tokens)
     about = {"id": f"chatcmpl-{number}", "created": 1760000000, "model": model}
     choice = {"index": 0, "message": message, "finish_reason": ending}
     document = {**about, "object": "chat.completion", "choices": [choice], "usage": usage}
-    return Answer(document, chat_stream(model, deltas, ending, number, usage))
+    stream = chat_stream(model, deltas, ending, number, usage, apart=not whole_calls)
+    if field != "details":
+        return Answer(document, stream)
+    native = {"stop": "end_turn", "tool_calls": "tool_use"}.get(ending, ending)
+    document = {**document, "provider": "Anthropic"}
+    document["choices"] = [{**choice, "native_finish_reason": native}]
+    return Answer(document, stream.replace(b'"object":', b'"provider":"Anthropic","object":'))
 
 
 def chat_stream(
@@ -141,8 +148,10 @@ def chat_stream(
     finish: str | None,
     number: int = 1,
     usage: Json | None = None,
+    *,
+    apart: bool = True,
 ) -> bytes:
-    """The deltas of a Chat Completions stream as its bytes."""
+    """The deltas of a Chat Completions stream as its bytes; the usage in a chunk of its own."""
     about = {"id": f"chatcmpl-{number}", "object": "chat.completion.chunk"}
     about |= {"created": 1760000000, "model": model}
     told = [{"role": "assistant", "content": ""}, *deltas]
@@ -152,8 +161,9 @@ def chat_stream(
     ]
     if finish is not None:
         last = {"index": 0, "delta": {}, "finish_reason": finish}
-        chunks.append({**about, "choices": [last]})
-        chunks.append({**about, "choices": [], "usage": usage or _chat_usage(None)})
+        counted = {"usage": usage or _chat_usage(None)}
+        chunks.append({**about, "choices": [last], **({} if apart else counted)})
+        chunks += [{**about, "choices": [], **counted}] if apart else []
     return sse([*chunks, *(["[DONE]"] if finish is not None else [])])
 
 
@@ -176,6 +186,11 @@ def _chat_call_deltas(calls: Sequence[Call]) -> Iterator[Json]:
         yield {"tool_calls": [head]}
         for piece in pieces(compact({"at": call.at}), 8):
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+
+
+def _whole_calls(message: Json) -> list[Json]:
+    """Mistral sends calls in one piece."""
+    return [{"tool_calls": [{"index": at, **one} for at, one in enumerate(message["tool_calls"])]}]
 
 
 def _signed_calls(message: Json, calls: Sequence[Call]) -> list[Json]:

@@ -26,6 +26,12 @@ def answer(text, thinking=None, *, reasoning_tokens=None, incomplete=False):
     return report | {"reasoningTokens": reasoning_tokens, "incomplete": incomplete}
 
 
+def last_turns(history, is_question, turns):
+    """The end of a history that the caller keeps, from the question of that turn on."""
+    asked = [at for at, one in enumerate(history) if is_question(one)]
+    return history[asked[-turns] :]
+
+
 def play(case, client_type):
     answers = []
     try:

@@ -124,13 +124,16 @@ class Step(_Data, frozen=True):
 
 
 class Shows(_Data, frozen=True):
-    """What a client must report of an answer. If `trimmed`, white space around it is free."""
+    """What a client must report of an answer. If `trimmed`, white space around it is free; if it
+    `may_fail`, an error will do as well.
+    """
 
     text: str | None = None
     trimmed: bool = False
     thoughts: tuple[str, ...] = ()
     reasoning_tokens: int | None = None
     complete: bool = True
+    may_fail: bool = False
 
 
 class Reply(_Data, frozen=True):
@@ -164,15 +167,14 @@ class Check(_Data, frozen=True):
     """What must hold for a request's body. Without a path, the whole of it is meant.
 
     `has`: a value at the path is exactly this one. `order`: of the values at the path, these occur
-    once each, in this order. `lacks`: no text at the path contains this. `absent`: there is no such
-    value at the path. `any_of`: at least one of these holds.
+    once each, in this order. `lacks`: no text right at the path contains this. `any_of`: at least
+    one of these holds.
     """
 
     path: str = ""
     has: Any = None
     order: tuple[str, ...] | None = None
     lacks: str | None = None
-    absent: bool = False
     any_of: tuple[Check, ...] = ()
 
 
