@@ -415,69 +415,60 @@ def mirrored_details(name: str, way: str) -> Json:
 # Tags
 
 TAGGED = gh("diegosouzapw/OmniRoute#10441", "MihaiBuilds/memory-vault#152")
-TAGS: dict[str, tuple[str, Sequence[str], Json, list[str], str | None]] = {
-    # name: deltas of content, sources, what is shown, reason for stopping
-    "whole": ("<think>|secret thought|</think>|ANSWER", TAGGED, {}, ["secret thought"], "ANSWER"),
+TAGS: dict[str, tuple[str, Sequence[str], list[str], str]] = {
+    # name: deltas of content, sources, thoughts, answer
+    "whole": ("<think>|secret thought|</think>|ANSWER", TAGGED, ["secret thought"], "ANSWER"),
     "close-split": (
         "<think>secret thought</thi|nk>ANSWER",
         gh("diegosouzapw/OmniRoute#10441", "LibreChat-AI/agents#40"),
-        {},
         ["secret thought"],
         "ANSWER",
     ),
     "open-split": (
         "<|think>secret thought</think>ANSWER",
         gh("MihaiBuilds/memory-vault#152", "linshenkx/prompt-optimizer#348"),
-        {},
         ["secret thought"],
         "ANSWER",
     ),
     "characters": (
         "|".join("<think>secret thought</think>ANSWER"),
         TAGGED,
-        {},
         ["secret thought"],
         "ANSWER",
     ),
     "newline-before": (
         "\n|<think>secret thought</think>ANSWER",
         gh("nesquena/hermes-webui#327"),
-        {"loose": True},
         ["secret thought"],
         "ANSWER",
     ),
     "not-a-tag": (
         "if a < b use <thead> and <think-tank> |<thi",
         gh("MihaiBuilds/memory-vault#152", "QwenLM/qwen-code#6777"),
-        {},
         [],
         "if a < b use <thead> and <think-tank> <thi",
     ),
     "quoted": (
         "Use `<think>` to start| and `</think>` to end it.",
         gh("nesquena/hermes-webui#2152", "HKUDS/nanobot#2623", "lobehub/lobehub#12479"),
-        {},
         [],
         "Use `<think>` to start and `</think>` to end it.",
     ),
     "quoted-after": (
         "<think>short plan</think>|Write <think> and </think> around it.",
         gh("QuantumNous/new-api#802", "larksuite/openclaw-lark#488"),
-        {},
         ["short plan"],
         "Write <think> and </think> around it.",
     ),
     "call-drafted": (
         '<think>maybe <tool_call>{"name":"rm"}</tool_call> no</think>|ANSWER',
         gh("lmstudio-ai/lmstudio-bug-tracker#1592", "PrimeIntellect-ai/renderers#78"),
-        {},
         ['maybe <tool_call>{"name":"rm"}</tool_call> no'],
         "ANSWER",
     ),
     "leading-newlines": (
         "<think>plan it</think>|\n\n```py\nx\n```",
         gh("duolahypercho/codex-router#729"),
-        {"loose": True},
         ["plan it"],
         "```py\nx\n```",
     ),
@@ -485,13 +476,11 @@ TAGS: dict[str, tuple[str, Sequence[str], Json, list[str], str | None]] = {
 
 
 def tagged(name: str, way: str) -> Json:
-    told, sources, options, thoughts, text = TAGS[name]
+    told, sources, thoughts, text = TAGS[name]
     pieces = told.split("|")
     line = Line(replace(ENDPOINTS["compatible"], field="tags"))
     line.turn()
     line.raw(_chat_reply([{"content": piece} for piece in pieces], text, thoughts))
-    if options.get("loose"):
-        line.replies[-1]["shows"]["trimmed"] = True
     title = "Thoughts in <think> tags, and answers that only look like it"
     which = f"compatible/tags-{name}/{way}"
     return case(which, "tags", title, sources, way, {"a": line}, [ask()])

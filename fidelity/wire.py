@@ -137,7 +137,7 @@ def _chat(
     if field != "details":
         return Answer(document, stream)
     native = {"stop": "end_turn", "tool_calls": "tool_use"}.get(ending, ending)
-    document = {**document, "provider": "Anthropic"}
+    document = {**document, "provider": "Anthropic", "system_fingerprint": None}
     document["choices"] = [{**choice, "native_finish_reason": native}]
     return Answer(document, stream.replace(b'"object":', b'"provider":"Anthropic","object":'))
 

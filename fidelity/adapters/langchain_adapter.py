@@ -34,7 +34,8 @@ def model_of(at):
         case "deepseek":
             from langchain_deepseek import ChatDeepSeek
 
-            return ChatDeepSeek(**about | {"api_base": f"{url}/v1", "base_url": None})
+            about["api_base"] = about.pop("base_url")
+            return ChatDeepSeek(**about)
         case "openrouter":
             from langchain_openrouter import ChatOpenRouter
 

@@ -32,6 +32,36 @@ def last_turns(history, is_question, turns):
     return history[asked[-turns] :]
 
 
+def join(deltas):
+    """Deltas of a stream as one value: texts are appended, lists joined by index."""
+    found = {}
+    for delta in deltas:
+        for key, value in delta.items():
+            if value is None:
+                continue
+            old = found.get(key)
+            if isinstance(value, str) and isinstance(old, str) and key not in _ONCE:
+                found[key] = old + value
+            elif isinstance(value, dict) and isinstance(old, dict):
+                found[key] = join([old, value])
+            elif isinstance(value, list):
+                found[key] = _join_lists(old or [], value)
+            else:
+                found[key] = value
+    return found
+
+
+_ONCE = ("id", "type", "name", "role", "format")
+
+
+def _join_lists(old, new):
+    places = {one.get("index", at): one for at, one in enumerate(old)}
+    for one in new:
+        at = one.get("index", len(places))
+        places[at] = join([places[at], one]) if at in places else one
+    return list(places.values())
+
+
 def play(case, client_type):
     answers = []
     try:

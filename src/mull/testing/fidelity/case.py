@@ -124,12 +124,11 @@ class Step(_Data, frozen=True):
 
 
 class Shows(_Data, frozen=True):
-    """What a client must report of an answer. If `trimmed`, white space around it is free; if it
+    """What a client must report of an answer; white space around its text is free. If it
     `may_fail`, an error will do as well.
     """
 
     text: str | None = None
-    trimmed: bool = False
     thoughts: tuple[str, ...] = ()
     reasoning_tokens: int | None = None
     complete: bool = True

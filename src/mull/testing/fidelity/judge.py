@@ -17,6 +17,7 @@ from mull.testing.providers.anthropic import Anthropic
 from mull.testing.providers.chat import Chat
 from mull.testing.providers.provider import Asked, Provider
 from mull.testing.rules.bedrock import check_bedrock
+from mull.testing.script import Say
 from mull.testing.server import CUT, Recorded, ScriptedServer, Step
 from mull.testing.server import Reply as Sent
 from mull.testing.verdict import Verdict, refused
@@ -73,7 +74,8 @@ class Judge(ScriptedServer):
     """Plays one case after the other. An endpoint's address is `address(name)`.
 
     A request whose address names no endpoint goes to the first one that understands its path, so
-    that a gateway with a fixed upstream can be judged too.
+    that a gateway with a fixed upstream can be judged too. Each case offers a tool: a request that
+    offers none is a client's own business, and gets a short answer that is not part of the case.
     """
 
     def __init__(self, *, port: int = 0) -> None:
@@ -123,6 +125,9 @@ class Judge(ScriptedServer):
         return Sent.json({}, 200 if method == "HEAD" else 404)
 
     def _answer(self, name: str, playing: _Playing, asked: Asked) -> Sent:
+        if not any(asked.body.get(key) for key in ("tools", "toolConfig")):
+            aside = playing.provider.write([Say("Done.")], asked, playing.ledger)
+            return Sent.events(*aside.events) if asked.streams else Sent.json(aside.whole)
         restored = playing.provider.restore(asked, playing.ledger)
         if isinstance(restored, Verdict):
             return self._refuse(name, playing, asked.body, restored)

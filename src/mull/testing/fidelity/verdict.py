@@ -17,6 +17,7 @@ __all__ = ["Heard", "Mark", "Outcome", "Seen", "judge"]
 Mark: TypeAlias = Literal["kept", "lost", "leaked", "refused", "not claimed"]
 _WORST: Sequence[Mark] = ("refused", "leaked", "lost")
 _SHORTEST_LEAK = 4
+_REDACTED = re.compile(r"\[[^\]]*redacted[^\]]*\]", re.IGNORECASE)
 _TAG = re.compile(r"</?think|<\|channel|<\|message\|>|</?thought>")
 
 
@@ -74,12 +75,12 @@ def _problems(case: Case, heard: Sequence[Heard], seen: Sequence[Seen]) -> Itera
 
 
 def _unrepaired(heard: Sequence[Heard], seen: Sequence[Seen]) -> str | None:
-    """The last refusal, unless the client sent another request and nobody noticed."""
+    """The first refusal, unless the client sent another request and nobody noticed."""
     refusals = [one.refusal for one in heard if one.refusal is not None]
     failures = sum(one.error is not None for one in seen)
     excused = sum(one.reply is not None and _may_fail(one.reply) for one in heard)
     ended = bool(heard) and heard[-1].refusal is not None
-    return refusals[-1] if refusals and (ended or failures > excused) else None
+    return refusals[0] if refusals and (ended or failures > excused) else None
 
 
 def _may_fail(reply: Reply) -> bool:
@@ -147,9 +148,7 @@ def _broken(reply: Reply, one: Seen) -> Iterator[Outcome]:
 
 def _answer(reply: Reply, one: Seen, thoughts: Sequence[str]) -> Iterator[Outcome]:
     shows, text = reply.shows, one.text or ""
-    if shows.trimmed:
-        text = text.strip()
-    if shows.text is not None and text != shows.text:
+    if shows.text is not None and text.strip() != shows.text.strip():
         yield from _leaks(text, shows.text, thoughts)
         yield Outcome("lost", f"the answer is {_short(text)}, not {_short(shows.text)}")
     if shows.thoughts and not _holds(one.thinking, shows.thoughts):
@@ -172,8 +171,10 @@ def _leaks(text: str, expected: str, thoughts: Sequence[str]) -> Iterator[Outcom
 
 
 def _holds(thinking: str | None, thoughts: Sequence[str]) -> bool:
-    """Whether the reported thinking is these thoughts, joined by blank space or nothing."""
-    rest = thinking or ""
+    """Whether the reported thinking is these thoughts, joined by blank space or nothing. A note in
+    brackets may stand for a redacted one.
+    """
+    rest = _REDACTED.sub("", thinking or "")
     for thought in filter(None, thoughts):
         before, found, rest = rest.partition(thought)
         if not found or before.strip():

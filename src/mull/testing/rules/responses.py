@@ -121,7 +121,7 @@ def check_responses_model(body: Body, model: str, ledger: Ledger) -> str | None:
 
 def _forged(index: int, item: Body, ledger: Ledger) -> str | None:
     for key, value in item.items():
-        if key not in _KEYS_OF_REASONING and value is not None:
+        if key not in _KEYS_OF_REASONING and value not in (None, []):  # no content is accepted
             return f"Unknown parameter: 'input[{index}].{key}'."
     place = ledger.find(carrier_of(item))
     if (
