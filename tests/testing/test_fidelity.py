@@ -1,4 +1,4 @@
-"""The fidelity suite: its data is valid and fresh, its judge can fail, and mull keeps every case."""
+"""The fidelity suite: its data is valid and fresh, its judge can fail, mull keeps every case."""
 
 from __future__ import annotations
 
