@@ -156,9 +156,7 @@ def observed_field(name: str, way: str) -> Json:
 
 
 def signed_calls(way: str) -> Json:
-    line = Line(
-        replace(ENDPOINTS["compatible"], field="extra-content", model="gemini-3-pro-preview")
-    )
+    line = Line(replace(ENDPOINTS["compatible"], field="extra-content", model="acme-gemini-3"))
     line.turn()
     line.answer(call(1), call(2, "wall", signed=False))
     line.answer(Say(DONE))

@@ -1,15 +1,18 @@
 """A client that sends everything back as it came, without any library: the yardstick of the suite,
-and the client in front of a gateway (FIDELITY_GATEWAY is its address).
+and the client in front of a gateway (FIDELITY_GATEWAY is its address). With FIDELITY_FORGETS it is
+what many clients are: it sends back only what it displays, and the calls.
 """
 
 import json
 import os
 import re
+import urllib.error
 import urllib.request
 
 from line import NotClaimed, answer, join, last_turns, serve
 
 GATEWAY = os.environ.get("FIDELITY_GATEWAY")
+FORGETS = bool(os.environ.get("FIDELITY_FORGETS"))
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 BUDGET = {"thinking": {"type": "enabled", "budget_tokens": 2000}, "max_tokens": 8000}
 STATELESS = {"store": False, "include": ["reasoning.encrypted_content"]}
@@ -35,18 +38,20 @@ class Client:
         api = speak.get(at["dialect"], Chat)(at, self.tool)
         self.history.append(api.question(text))
         while True:
-            base = GATEWAY or at["url"]
-            body = {**api.body(self.history), **({"stream": True} if self.streams else {})}
-            if isinstance(api, Gemini):
-                body.pop("stream", None)
+            base = self.gateway(at) or at["url"]
+            body = {**api.body(self.history), **(api.streaming if self.streams else {})}
             given = post(base + api.path(self.streams), body)
             said, report = api.read(given)
-            self.history += said
+            self.history += api.forget(said) if FORGETS else said
             yield report
             results = api.results(said)
             if not results:
                 return
             self.history += results
+
+    def gateway(self, at):
+        """The address of the gateway between, if there is one."""
+        return GATEWAY
 
     def resume(self):
         self.history = json.loads(json.dumps(self.history))
@@ -64,8 +69,12 @@ def post(url, body):
     """The events of a stream, or the document, as a list."""
     head = {"content-type": "application/json", "authorization": "Bearer x", "x-api-key": "x"}
     request = urllib.request.Request(url, json.dumps(body).encode(), head)
-    with OPENER.open(request, timeout=30) as response:
-        data = response.read().decode()
+    try:
+        with OPENER.open(request, timeout=30) as response:
+            data = response.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            raise RuntimeError(f"{error.code} {error.read().decode()}") from None
     if not response.headers["content-type"].startswith("text/event-stream"):
         return [json.loads(data)]
     lines = [line[5:].strip() for line in re.split(r"\r?\n", data) if line.startswith("data:")]
@@ -78,6 +87,8 @@ def post(url, body):
 
 
 class Chat:
+    streaming = {"stream": True, "stream_options": {"include_usage": True}}
+
     def __init__(self, at, tool):
         self.at, self.tool = at, tool
 
@@ -103,6 +114,10 @@ class Chat:
         text, cut = message.get("content"), ending in (None, "length")
         return [message], answer(text, thinking, reasoning_tokens=counted, incomplete=cut)
 
+    def forget(self, said):
+        kept = ("role", "content", "tool_calls")
+        return [{key: one[key] for key in kept if key in one} for one in said]
+
     def results(self, said):
         return [
             {"role": "tool", "tool_call_id": call["id"], "content": self.tool["result"]}
@@ -111,6 +126,8 @@ class Chat:
 
 
 class Messages(Chat):
+    streaming = {"stream": True}
+
     def path(self, streams):
         return "/v1/messages"
 
@@ -150,6 +167,10 @@ class Messages(Chat):
                 block["input"] = json.loads(written or "{}")
         return list(blocks.values()), last
 
+    def forget(self, said):
+        blocks = [one for one in said[0]["content"] if "thinking" not in one["type"]]
+        return [{**said[0], "content": blocks or [{"type": "text", "text": "..."}]}]
+
     def results(self, said):
         calls = [block["id"] for block in said[0]["content"] if block["type"] == "tool_use"]
         found = {"type": "tool_result", "content": self.tool["result"]}
@@ -159,6 +180,8 @@ class Messages(Chat):
 
 
 class Responses(Chat):
+    streaming = {"stream": True}
+
     def path(self, streams):
         return "/v1/responses"
 
@@ -180,6 +203,10 @@ class Responses(Chat):
         counted = (usage.get("output_tokens_details") or {}).get("reasoning_tokens")
         return items, answer(text, "\n\n".join(thoughts), reasoning_tokens=counted)
 
+    def forget(self, said):
+        plain = [item for item in said if item["type"] != "reasoning"]
+        return [{key: one[key] for key in one if key != "id"} for one in plain]
+
     def results(self, said):
         return [
             {
@@ -193,6 +220,8 @@ class Responses(Chat):
 
 
 class Gemini(Chat):
+    streaming = {}
+
     def question(self, text):
         return {"role": "user", "parts": [{"text": text}]}
 
@@ -216,6 +245,11 @@ class Gemini(Chat):
         report = answer(text, thought, reasoning_tokens=counted, incomplete=cut)
         return [{"role": "model", "parts": parts}], report
 
+    def forget(self, said):
+        plain = [one for one in said[0]["parts"] if not one.get("thought")]
+        kept = [{key: one[key] for key in one if key != "thoughtSignature"} for one in plain]
+        return [{**said[0], "parts": kept or [{"text": "..."}]}]
+
     def results(self, said):
         calls = [part["functionCall"] for part in said[0]["parts"] if "functionCall" in part]
         value = {"response": {"result": self.tool["result"]}}
@@ -226,4 +260,5 @@ class Gemini(Chat):
         return [{"role": "user", "parts": parts}] if parts else []
 
 
-serve(Client)
+if __name__ == "__main__":
+    serve(Client)

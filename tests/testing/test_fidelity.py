@@ -15,6 +15,7 @@ from mull.testing.fidelity.case import Case, Check, Reply, Shows
 from mull.testing.fidelity.paths import values_at
 from mull.testing.fidelity.peers import load_peers
 from mull.testing.fidelity.verdict import Heard, Seen, judge
+from tools.fidelity import pages, results
 
 ADAPTERS = Path(__file__).parents[2] / "fidelity" / "adapters"
 CASES = load_cases()
@@ -29,6 +30,17 @@ def run(adapter: str, cases=CASES, **environ):
 def test_the_cases_are_fresh():
     stale = [path.name for path, text in rendered().items() if path.read_text("utf-8") != text]
     assert stale == [], "run `python -m fidelity.build`"
+
+
+def test_the_page_is_made_of_the_results():
+    for path, text in pages().items():
+        assert path.read_text("utf-8") == text, "run `python -m tools.fidelity --write`"
+
+
+def test_every_result_is_of_these_cases():
+    for name, result in results().items():
+        assert set(result.outcomes) == {case.id for case in CASES}, f"make fidelity PEERS={name}"
+    assert {mark for mark, _ in results()["mull"].outcomes.values()} == {"kept"}
 
 
 def test_the_cases_are_many_and_each_has_its_report():
@@ -206,7 +218,7 @@ def test_an_adapter_that_ends_or_talks_nonsense_is_told_from_one_that_loses(tmp_
 
 
 def test_every_adapter_parses_and_belongs_to_a_peer():
-    named = {peer.adapter for peer in load_peers().values()} | {"faithful_adapter.py"}
+    named = {peer.adapter for peer in load_peers().values()}
     assert named == {file.name for file in ADAPTERS.glob("*_adapter.*")}
     for file in ADAPTERS.glob("*.py"):
         ast.parse(file.read_text("utf-8"))

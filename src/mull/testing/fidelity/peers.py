@@ -25,7 +25,9 @@ class PeerUnavailable(Exception):
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One client: its adapter, its packages, and the settings it is run with."""
+    """One client: its adapter, its packages, and the settings it is run with. It may share the
+    `environment` of another.
+    """
 
     kind: str
     adapter: str
@@ -33,6 +35,7 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     version: str
     settings: str
     python: str | None = None
+    environment: str | None = None
     environ: Mapping[str, str] = {}
 
     @property
@@ -53,7 +56,7 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """
         if not self.packages:
             return [sys.executable, str(self.script)]
-        home = cache / name
+        home = cache / (self.environment or name)
         ready = home / ".ready"
         wanted = "\n".join(self.packages)
         if not ready.exists() or ready.read_text() != wanted:
@@ -78,7 +81,7 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def installed(self, name: str, cache: Path) -> str:
         """The version that is installed, or "?"."""
-        home = cache / name
+        home = cache / (self.environment or name)
         if self.is_node:
             file = home / "node_modules" / self.version / "package.json"
             return str(msgspec.json.decode(file.read_bytes())["version"]) if file.exists() else "?"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import queue
+import signal
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from contextlib import suppress
 from typing import IO, Any, Self
 
 import msgspec
@@ -34,12 +35,10 @@ class AdapterProcess:
         command: Sequence[str],
         *,
         environ: Mapping[str, str] | None = None,
-        folder: Path | None = None,
         patience: float = PATIENCE,
     ) -> None:
         self._command = [*command]
         self._environ = {**os.environ, **(environ or {})}
-        self._folder = folder
         self._patience = patience
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: queue.Queue[bytes] = queue.Queue()
@@ -52,10 +51,11 @@ class AdapterProcess:
         self.stop()
 
     def stop(self) -> None:
-        """End the process."""
+        """End the process, and what it started."""
         process, self._process = self._process, None
         if process is not None:
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # and what it started
             process.wait()
             for pipe in (process.stdin, process.stdout, process.stderr):
                 if pipe is not None:
@@ -88,7 +88,12 @@ class AdapterProcess:
     def _start(self) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE
         process = subprocess.Popen(
-            self._command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=self._folder, env=self._environ
+            self._command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            env=self._environ,
+            start_new_session=True,
         )
         self._process, self._lines, self._said = process, queue.Queue(), bytearray()
         for work, given in (
