@@ -66,6 +66,7 @@ PAGES: Mapping[str, Mapping[str, str]] = {
         "docs/stream-json.md": "JSON output",
     },
     "Quality": {
+        "docs/fidelity.md": "Reasoning fidelity",
         "docs/reliability.md": "Reliability",
         "docs/security.md": "Security",
         "docs/accuracy.md": "Token count accuracy",

@@ -43,6 +43,7 @@ class AdapterProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: queue.Queue[bytes] = queue.Queue()
         self._said = bytearray()
+        self._readers: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
         return self
@@ -57,6 +58,8 @@ class AdapterProcess:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # and what it started
             process.wait()
+            for reader in self._readers:
+                reader.join()
             for pipe in (process.stdin, process.stdout, process.stderr):
                 if pipe is not None:
                     pipe.close()
@@ -96,34 +99,29 @@ class AdapterProcess:
             start_new_session=True,
         )
         self._process, self._lines, self._said = process, queue.Queue(), bytearray()
-        for work, given in (
-            (_pass_on, (process.stdout, self._lines)),
-            (_remember, (process.stderr, self._said)),
-        ):
-            threading.Thread(target=work, args=given, daemon=True).start()
+        self._readers = [
+            threading.Thread(target=_pass_on, args=(process.stdout, self._lines), daemon=True),
+            threading.Thread(target=_remember, args=(process.stderr, self._said), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
         return process
 
     def _failed(self, what: str) -> AdapterFailed:
-        said = bytes(self._said[-_TAIL:]).decode(errors="replace").strip()
         self.stop()
+        said = bytes(self._said[-_TAIL:]).decode(errors="replace").strip()
         return AdapterFailed(f"the adapter {what}" + (f": {said}" if said else ""))
 
 
 def _pass_on(pipe: IO[bytes], lines: queue.Queue[bytes]) -> None:
-    try:
-        for line in pipe:
-            lines.put(line)
-    except ValueError:  # closed
-        pass
+    for line in pipe:
+        lines.put(line)
     lines.put(b"")
 
 
 def _remember(pipe: IO[bytes], said: bytearray) -> None:
-    try:
-        for line in pipe:
-            said += line
-    except ValueError:  # closed
-        pass
+    for line in pipe:
+        said += line
 
 
 def _report(line: bytes) -> Mapping[str, Any] | None:
