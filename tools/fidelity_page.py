@@ -146,7 +146,7 @@ def _cell(text: str) -> str:
     return escape(text, quote=False).replace("|", "\\|").replace("`", "'").replace("*", "\\*")
 
 
-_LEFT, _WIDTH, _ROW, _BAR = 120, 560, 24, 15
+_LEFT, _WIDTH, _ROW, _BAR = 170, 560, 24, 15
 
 
 def render_picture(cases: Sequence[Case], found: Found) -> str:

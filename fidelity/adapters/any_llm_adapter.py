@@ -16,6 +16,8 @@ class Client:
             raise NotClaimed("its completions do not use the Responses API")
         if "bedrock-converse" in apis:
             raise NotClaimed("its Bedrock provider takes no address")
+        if case["kind"] == "tags":
+            raise NotClaimed("returns the content as the server sent it")
         self.tool, self.streams, self.history = case["tool"], case["call"] == "streaming", []
 
     def ask(self, at, text):

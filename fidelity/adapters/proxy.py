@@ -35,7 +35,7 @@ def free_port():
         return found.getsockname()[1]
 
 
-def start(command, port, seconds=120, **environ):
+def start(command, port, seconds=200, **environ):
     """Start a gateway and wait until it listens; returns its address."""
     options = {"stdin": subprocess.DEVNULL, "stdout": sys.stderr, "env": {**os.environ, **environ}}
     process = subprocess.Popen(command, **options)

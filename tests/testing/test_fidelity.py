@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 from fidelity.build import rendered
+from tools.fidelity import pages, results
 
 from mull.testing.fidelity import KINDS, AdapterProcess, Judge, load_cases, run_case
 from mull.testing.fidelity.case import Case, Check, Reply, Shows
 from mull.testing.fidelity.paths import values_at
 from mull.testing.fidelity.peers import load_peers
 from mull.testing.fidelity.verdict import Heard, Seen, judge
-from tools.fidelity import pages, results
 
 ADAPTERS = Path(__file__).parents[2] / "fidelity" / "adapters"
 CASES = load_cases()

@@ -148,9 +148,7 @@ def _target(options: Namespace) -> tuple[Sequence[str], Mapping[str, str], int]:
             raise ConfigError(f"cannot install {target}: {error}") from None
     file = Path(target)
     if not file.is_file():
-        raise ConfigError(
-            f"{target} is no file and no known name; `mull fidelity --list` lists them"
-        )
+        raise ConfigError(f"{target} is neither a file nor a known name; --list lists the names")
     starts = {".py": [sys.executable], ".mjs": ["node"], ".js": ["node"]}
     return [*starts.get(file.suffix, []), str(file.resolve())], {}, 0
 

@@ -80,7 +80,9 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return [*made, [*npm, *map(_newest, self.packages)]]
 
     def installed(self, name: str, cache: Path) -> str:
-        """The version that is installed, or "?"."""
+        """The version that is installed, or "?"; nothing for what has none."""
+        if not self.version:
+            return ""
         home = cache / (self.environment or name)
         if self.is_node:
             file = home / "node_modules" / self.version / "package.json"

@@ -20,6 +20,8 @@ from mull.testing.fidelity.verdict import Outcome, judge, seen_in
 __all__ = ["AdapterProcess", "run_case"]
 
 PATIENCE = 60.0
+START = 240.0
+"""Seconds for the first report: large libraries and gateways start slowly."""
 _TAIL = 400
 
 
@@ -70,6 +72,7 @@ class AdapterProcess:
         Raises:
             AdapterFailed: there is none.
         """
+        patience = self._patience if self._process else max(START, self._patience)
         process = self._process or self._start()
         assert process.stdin is not None
         try:
@@ -79,9 +82,9 @@ class AdapterProcess:
             raise self._failed("ended") from None
         while True:
             try:
-                said = self._lines.get(timeout=self._patience)
+                said = self._lines.get(timeout=patience)
             except queue.Empty:
-                raise self._failed(f"said nothing for {self._patience:.0f} s") from None
+                raise self._failed(f"said nothing for {patience:.0f} s") from None
             if not said:
                 raise self._failed("ended")
             report = _report(said)
