@@ -63,7 +63,7 @@ def arguments(parser: ArgumentParser) -> None:
         default=[],
         choices=[*KINDS],
         metavar="KIND",
-        help="run this kind",
+        help=f"run this kind: {', '.join(KINDS)}",
     )
     parser.add_argument("--json", action="store_true", help="print the outcomes as JSON")
     parser.add_argument(
