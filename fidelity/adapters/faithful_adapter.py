@@ -12,6 +12,7 @@ import urllib.request
 from line import NotClaimed, answer, join, last_turns, serve
 
 GATEWAY = os.environ.get("FIDELITY_GATEWAY")
+KEY = os.environ.get("FIDELITY_KEY", "x")
 FORGETS = bool(os.environ.get("FIDELITY_FORGETS"))
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 BUDGET = {"thinking": {"type": "enabled", "budget_tokens": 2000}, "max_tokens": 8000}
@@ -67,7 +68,8 @@ def is_question(one):
 
 def post(url, body):
     """The events of a stream, or the document, as a list."""
-    head = {"content-type": "application/json", "authorization": "Bearer x", "x-api-key": "x"}
+    head = {"content-type": "application/json", "authorization": f"Bearer {KEY}"}
+    head |= {"x-api-key": KEY, "x-goog-api-key": KEY}
     request = urllib.request.Request(url, json.dumps(body).encode(), head)
     try:
         with OPENER.open(request, timeout=30) as response:

@@ -18,7 +18,7 @@ def provider_of(at, streams):
     about = {"model": at["model"], "api_key": "x", "stream": streams}
     match at["dialect"]:
         case "anthropic":
-            made = Anthropic(**about, base_url=at["url"], default_max_tokens=32000, max_retries=0)
+            made = Anthropic(**about, base_url=at["url"], default_max_tokens=8000, max_retries=0)
             return made.with_thinking("medium")
         case "gemini":
             return GoogleGenAI(**about, base_url=at["url"]).with_thinking("medium")

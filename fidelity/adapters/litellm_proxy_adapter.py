@@ -1,6 +1,7 @@
 """litellm's proxy: one model of each provider, served under its own name."""
 
 import json
+import secrets
 import sys
 import tempfile
 from pathlib import Path
@@ -41,7 +42,9 @@ class Client(faithful_adapter.Client):
             program = Path(sys.executable).with_name("litellm")
             command = [str(program), "--config", str(home / "config.yaml"), "--port", str(port)]
             command += ["--host", "127.0.0.1"]
-            Client.started = start(command, port, LITELLM_LOCAL_MODEL_COST_MAP="True")
+            faithful_adapter.KEY = key = f"sk-{secrets.token_hex(32)}"
+            environ = {"LITELLM_MASTER_KEY": key, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+            Client.started = start(command, port, **environ)
         return Client.started
 
 
