@@ -67,6 +67,7 @@ PAGES: Mapping[str, Mapping[str, str]] = {
     },
     "Quality": {
         "docs/fidelity.md": "Reasoning fidelity",
+        "fidelity/README.md": "The fidelity suite",
         "docs/reliability.md": "Reliability",
         "docs/security.md": "Security",
         "docs/accuracy.md": "Token count accuracy",

@@ -33,7 +33,7 @@ The bytes that come back decide.
 
 `make fidelity` installs every system in an environment of its own, runs all cases, and writes this
 page; `make fidelity PEERS=litellm,llm` runs some. The cases are data that any project can use:
-`fidelity/README.md` in the repository describes their format and how to write an adapter for
+[the suite](../fidelity/README.md) describes their format and how to write an adapter for
 another client. To reproduce one cell of the tables below, with every request that was sent:
 
 ```console
