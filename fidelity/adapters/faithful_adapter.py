@@ -107,9 +107,10 @@ class Chat:
         return {"model": self.at["model"], "messages": history, "tools": tools, **more}
 
     def read(self, given):
-        choices = [choice for one in given for choice in one["choices"]]
-        message = join(choice.get("message") or choice["delta"] for choice in choices)
-        ending = next((one["finish_reason"] for one in choices if one["finish_reason"]), None)
+        choices = [choice for one in given for choice in one.get("choices") or ()]
+        message = join(choice.get("message") or choice.get("delta") or {} for choice in choices)
+        endings = [choice.get("finish_reason") for choice in choices]
+        ending = next(filter(None, endings), None)
         usage = next((one["usage"] for one in reversed(given) if one.get("usage")), {})
         counted = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
         thinking = next((message[name] for name in THOUGHTS if message.get(name)), None)
