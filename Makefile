@@ -10,7 +10,7 @@ FUZZER := $(VENV)/.fuzzer
 # tests start hundreds of processes: compiled once, each starts in half the time
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup test core pythons check flaky judges fuzz attack audit bench docs pictures demo clean
+.PHONY: help setup test core pythons check flaky judges fuzz attack audit bench fidelity docs pictures demo clean
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
@@ -101,6 +101,9 @@ pictures: $(READY) ## draw the pictures in docs/images anew, from real runs
 	$(BIN)/python -m tools.pictures
 bench: $(JUDGES) ## measure, and write bench/RESULTS.md
 	$(BIN)/python -m bench
+PEERS ?=
+fidelity: $(READY) ## run the fidelity suite through mull and other libraries; PEERS=a,b for some; writes docs/fidelity.md
+	$(BIN)/python -m tools.fidelity --peers "$(PEERS)"
 demo: $(LOCAL) ## the main job on the embedded model, then your own questions; needs no key
 	@$(BIN)/python -m tools.demo
 clean: ## remove the virtual environment and caches

@@ -67,6 +67,8 @@ PAGES: Mapping[str, Mapping[str, str]] = {
         "docs/stream-json.md": "JSON output",
     },
     "Quality": {
+        "docs/fidelity.md": "Reasoning fidelity",
+        "fidelity/README.md": "The fidelity suite",
         "docs/reliability.md": "Reliability",
         "docs/security.md": "Security",
         "docs/accuracy.md": "Token count accuracy",

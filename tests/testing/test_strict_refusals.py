@@ -99,7 +99,7 @@ LOSSES = [
     ("gemini", forged_signature, "Corrupted thought signature."),
     ("openai", without("reasoning"), "was provided without its required 'reasoning' item: 'rs_"),
     ("openai", but("reasoning", encrypted_content="gAAA"), UNVERIFIED),
-    ("openai", but("reasoning", summary=[]), UNVERIFIED),
+    ("openai", but("reasoning", summary=[{"type": "summary_text", "text": "Else."}]), UNVERIFIED),
     ("openai", but("reasoning", encrypted_content=None), "Items are not persisted when `store`"),
     ("openai", but("reasoning", status="completed"), "Unknown parameter: 'input[1].status'."),
     ("openai", without("function_call"), "was provided without its required following item."),

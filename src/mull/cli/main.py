@@ -33,6 +33,7 @@ COMMANDS = {
     "models": ("mull.cli.models", "list and show models and their thinking levels"),
     "wire": ("mull.cli.wire", "show a request or a response on the wire, without sending"),
     "strict": ("mull.cli.strict", "run a strict fake provider, to test a client"),
+    "fidelity": ("mull.cli.fidelity", "score how a client or gateway keeps reasoning"),
     "serve": ("mull.cli.serve", "serve any model to any client, and keep its reasoning"),
     "local": ("mull.cli.local", "manage the embedded model"),
     "keys": ("mull.cli.keys", "store keys, log in, and show where each key was found"),

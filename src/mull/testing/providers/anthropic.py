@@ -74,8 +74,11 @@ class Anthropic(Provider):
         message = assistant(*blocks, stop_reason=ending_of(acts), usage=usage)
         about = About(id=ledger.name("msg_"), model=asked.model)
         whole, events = render("anthropic", message, about)
-        issued = replace(_issued(asked.model, whole["content"]), kept=kept_of(asked, whole))
-        return Written(issued, whole, events)
+        return Written(self.issue(asked, whole), whole, events)
+
+    def issue(self, asked: Asked, document: Mapping[str, Any]) -> Issued:
+        issued = _issued(asked.model, document["content"])
+        return replace(issued, kept=kept_of(asked, document))
 
     def error(self, verdict: Verdict) -> tuple[int, Mapping[str, Any]]:
         error: dict[str, Any] = {"type": "invalid_request_error", "message": verdict.reason}
@@ -132,10 +135,9 @@ class BoundAnthropic(Anthropic):
         yield from super().verdicts(asked, ledger)
         yield from refused(check_bound_replay(asked.body, ledger))
 
-    def write(self, acts: Sequence[Act], asked: Asked, ledger: Ledger) -> Written:
-        written = super().write(acts, asked, ledger)
+    def issue(self, asked: Asked, document: Mapping[str, Any]) -> Issued:
         prefix = prefix_of(asked.body, len(asked.body["messages"]))
-        return replace(written, issued=replace(written.issued, prefix=prefix))
+        return replace(super().issue(asked, document), prefix=prefix)
 
 
 def _block(act: Act, model: str, ledger: Ledger, *, shown: bool) -> Block:

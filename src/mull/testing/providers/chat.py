@@ -36,7 +36,7 @@ from mull.testing.rules.chat import (
 from mull.testing.script import Act, Think, calls_in, said_in, thoughts_in
 from mull.testing.verdict import Verdict, refused, suspected
 
-__all__ = ["DeepSeek", "Kimi", "OpenRouter"]
+__all__ = ["Chat", "DeepSeek", "Kimi", "OpenRouter"]
 
 _FIELD = "reasoning_content"
 _FORMAT = "anthropic-claude-v1"
@@ -44,9 +44,14 @@ _UPSTREAM = "Anthropic"
 _NATIVE = {"stop": "end_turn", "tool_calls": "tool_use"}
 
 
-class _Chat(Provider):
-    """What they share: one message with its reasoning beside it, reasoning first."""
+class Chat(Provider):
+    """What they share: one message with its reasoning beside it, reasoning first.
 
+    By itself it is a server without rules of its own: each call is answered once.
+    """
+
+    name: ClassVar[str] = "chat"
+    models: ClassVar[tuple[str, ...]] = ("chat",)
     asks_by: ClassVar[str] = '`thinking` of another type than "disabled"'
     variables: ClassVar[Mapping[str, str]] = OPENAI_VARIABLES
 
@@ -54,6 +59,9 @@ class _Chat(Provider):
         if not path.endswith("/chat/completions"):
             return None
         return Asked(body, body["model"], bool(body.get("stream")))
+
+    def verdicts(self, asked: Asked, ledger: Ledger) -> Iterator[Verdict]:
+        yield from refused(check_pairs(asked.body))
 
     def write(self, acts: Sequence[Act], asked: Asked, ledger: Ledger) -> Written:
         thoughts = thoughts_in(acts)
@@ -68,10 +76,13 @@ class _Chat(Provider):
         about = About(id=ledger.name("chatcmpl-"), model=asked.model)
         whole, events = render("openai-chat", message, about, self._events(message))
         whole, events = self._finish(whole, events)
-        told = whole["choices"][0]["message"]
+        return Written(self.issue(asked, whole), whole, events)
+
+    def issue(self, asked: Asked, document: Mapping[str, Any]) -> Issued:
+        told = document["choices"][0]["message"]
         carriers = self._carriers(told)
-        marks = dict.fromkeys([*(call.id for call in calls), *carriers], 0)
-        return Written(Issued(asked.model, [told], marks, carriers), whole, events)
+        calls = (call["id"] for call in told.get("tool_calls") or ())
+        return Issued(asked.model, [told], dict.fromkeys([*calls, *carriers], 0), carriers)
 
     def _events(self, message: Message) -> Iterable[Event]:
         return in_pieces(tell(message))
@@ -102,7 +113,7 @@ class _Chat(Provider):
         return [thought] if thought.strip() else []
 
 
-class Kimi(_Chat):
+class Kimi(Chat):
     """Rejects a call without its reasoning, in whatever turn it was made."""
 
     name: ClassVar[str] = "kimi"
@@ -113,7 +124,7 @@ class Kimi(_Chat):
         yield from suspected(check_field_replay(asked.body, ledger))
 
 
-class DeepSeek(_Chat):
+class DeepSeek(Chat):
     """Rejects a tool chain in which an answer lacks its reasoning; earlier turns may lack it."""
 
     name: ClassVar[str] = "deepseek"
@@ -129,7 +140,7 @@ class DeepSeek(_Chat):
         return 400, {"error": {"message": said, "type": kind, "param": None, "code": kind}}
 
 
-class OpenRouter(_Chat):
+class OpenRouter(Chat):
     """A Claude behind OpenRouter: thinking twice, as text and as `reasoning_details`, which are
     signed and must come back unmodified.
     """

@@ -69,17 +69,22 @@ class Gemini(Provider):
         blocks = [block for act in acts for block in _blocks(act, ledger, shown=shown)]
         thoughts = thoughts_in(acts)
         signature = ledger.seal(asked.model, "".join(thought.text for thought in thoughts))
-        signed = _sign(blocks, signature)
+        _sign(blocks, signature)
         usage = usage_of(asked.body["contents"], blocks, thoughts)
         message = assistant(*blocks, stop_reason=ending_of(acts), usage=usage)
         about = About(id=ledger.name(""), model=asked.model)
         whole, events = render("gemini", message, about)
-        marks = {
-            block.id: at for at, block in enumerate(blocks) if isinstance(block, ToolCallBlock)
+        return Written(self.issue(asked, whole), whole, events)
+
+    def issue(self, asked: Asked, document: Mapping[str, Any]) -> Issued:
+        parts = document["candidates"][0]["content"]["parts"]
+        carriers = {mark: at for at, part in enumerate(parts) if (mark := signature_of(part))}
+        calls = {
+            part["functionCall"]["id"]: at
+            for at, part in enumerate(parts)
+            if "id" in part.get("functionCall", {})
         }
-        parts = whole["candidates"][0]["content"]["parts"]
-        issued = Issued(asked.model, parts, {**marks, signature: signed}, [signature])
-        return Written(issued, whole, events)
+        return Issued(asked.model, parts, {**calls, **carriers}, [*carriers])
 
     def error(self, verdict: Verdict) -> tuple[int, Mapping[str, Any]]:
         said = verdict.reason
@@ -114,7 +119,7 @@ def _blocks(act: Act, ledger: Ledger, *, shown: bool) -> list[Block]:
             return [ToolCallBlock(ledger.name(""), name, arguments)]
 
 
-def _sign(blocks: list[Block], signature: str) -> int:
+def _sign(blocks: list[Block], signature: str) -> None:
     """Put the signature on the first call, otherwise on the last text, otherwise on a part of its
     own.
     """
@@ -125,4 +130,3 @@ def _sign(blocks: list[Block], signature: str) -> int:
         words = [len(blocks) - 1]
     at = calls[0] if calls else words[-1]
     blocks[at] = replace(blocks[at], signature=signature)
-    return at

@@ -98,6 +98,10 @@ class Provider(ABC):
         """The allowed answer, with fresh ids and carriers."""
 
     @abstractmethod
+    def issue(self, asked: Asked, document: Mapping[str, Any]) -> Issued:
+        """What is kept of an answer that is sent as this document, whoever wrote it."""
+
+    @abstractmethod
     def error(self, verdict: Verdict) -> tuple[int, Mapping[str, Any]]:
         """The status and body of a rejection."""
 

@@ -85,9 +85,12 @@ class OpenAI(Provider):
         message = assistant(*blocks, stop_reason=ending_of(acts), usage=usage)
         about = About(id=ledger.name("resp_"), model=asked.model)
         whole, events = render("openai-responses", message, about)
+        return Written(self.issue(asked, whole), whole, events)
+
+    def issue(self, asked: Asked, document: Mapping[str, Any]) -> Issued:
         stores = asked.body.get("store") is not False
-        kept = Kept(whole["id"], asked.body["input"], whole) if stores else None
-        return Written(_issued(asked.model, whole["output"], kept), whole, events)
+        kept = Kept(document["id"], asked.body["input"], document) if stores else None
+        return _issued(asked.model, document["output"], kept)
 
     def error(self, verdict: Verdict) -> tuple[int, Mapping[str, Any]]:
         unverified = verdict.reason.endswith("could not be verified.")
@@ -162,7 +165,7 @@ def _issued(model: str, items: Sequence[Piece], kept: Kept | None) -> Issued:
     carriers = {
         carrier: at
         for at, item in enumerate(items)
-        if (carrier := carrier_of(item)) and (kept is not None or "encrypted_content" in item)
+        if (carrier := carrier_of(item)) and (kept is not None or item.get("encrypted_content"))
     }
     ids = {item["id"]: at for at, item in enumerate(items)}
     return Issued(model, items, {**ids, **carriers}, [*carriers], kept=kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,8 +20,11 @@ __all__ = [
 
 Body = Mapping[str, Any]
 
-_PLACEHOLDERS = frozenset({UNSIGNED_CALL, "context_engineering_is_the_way_to_go"})
-"""Signatures that Google documents for calls of other models; they are accepted anywhere."""
+_DOCUMENTED = (UNSIGNED_CALL, "context_engineering_is_the_way_to_go")
+_PLACEHOLDERS = frozenset({*_DOCUMENTED, *(b64encode(w.encode()).decode() for w in _DOCUMENTED)})
+"""Signatures that Google documents for calls of other models; they are accepted anywhere, as they
+are or in base64, in which its own SDK sends them.
+"""
 
 
 def check_gemini(body: Body) -> str | None:
