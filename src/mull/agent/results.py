@@ -23,10 +23,11 @@ class Result(Value, frozen=True):
     `message` is the last answer, `messages` everything the turn added (including tool rounds).
     `usage` sums all requests of the turn; a count is unknown if one of them did not report it.
     `cost` is their price in dollars by the catalog; None if a price or a count is unknown. `value`
-    is the answer to a question with a `schema`. `request_id` is the provider's id of the last
-    request, `rate_limit` what it then said is left of the account's limits. The turn took
-    `seconds`; the first piece of its first answer came after `first_seconds`. An answer that a
-    failure ended has that as its `error`, as it would have been raised before the answer began.
+    is the answer to a question with a `schema`; if the model gave it through a tool call, that call
+    is JSON text in `message`. `request_id` is the provider's id of the last request, `rate_limit`
+    what it then said is left of the account's limits. The turn took `seconds`; the first piece of
+    its first answer came after `first_seconds`. An answer that a failure ended has that as its
+    `error`, as it would have been raised before the answer began.
     """
 
     text: str
@@ -68,6 +69,8 @@ def result_of(turn: Turn) -> Result:
     messages = (*turn.messages, *((arriving,) if arriving is not None else ()))
     answers = [message for message in messages if message.role == "assistant"]
     last = answers[-1] if answers else Message(role="assistant", status="interrupted")
+    if turn.shape is not None and not turn.now.options.tools:
+        last = turn.shape.as_text(last)
     usage: Usage | None = None
     for at, answer in enumerate(answers):
         usage = answer.usage if at == 0 else add_usage(usage, answer.usage)
