@@ -29,7 +29,13 @@ def _own_engine(monkeypatch):
         shared.loop().run(one.close)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if NEEDS.get(name) == "fastapi" else name
+        for name in PROGRAMS
+    ],
+)
 def test_a_program_runs_and_prints_what_is_shown(name, monkeypatch, capsys, tmp_path):
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])

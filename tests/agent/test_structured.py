@@ -167,6 +167,8 @@ def test_constraints_of_pydantic_apply_wherever_they_stand():
     assert shape_of(list[Limited]).read(said('[{"n": 1}]')) == [Limited(1)]
     with pytest.raises(MisfitError, match=r"\$\[0\]\.n: must be at least 1"):
         shape_of(list[Limited]).read(said('[{"n": 0}]'))
+    Told = make_dataclass("Told", [("n", Annotated[int, pydantic.Field(description="How many.")])])
+    assert shape_of(Told).format.schema["properties"]["n"]["description"] == "How many."
     text = '{"day": "2026-01-02", "from": 3}'
     value = shape_of(Strict).read(said(text))
     assert (value.day, value.of) == (date(2026, 1, 2), 3)

@@ -8,20 +8,18 @@ pydantic is installed.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
+from mull.agent.function_pydantic import involves_pydantic
 from mull.neutral.errors import LocalError
 from mull.policy.json_schema import first_misfit
 
 __all__ = ["Described", "described"]
-
-_PYDANTIC = ("pydantic", "annotated_types", "pydantic_extra_types")
 
 
 class Described(NamedTuple):
@@ -42,7 +40,7 @@ def described(kind: Any, name: str) -> Described:
         raise LocalError(
             f"{name} cannot be a schema: pass a type, or a JSON schema as a dictionary"
         )
-    if _involves_pydantic(kind, set()):
+    if involves_pydantic(kind, to_describe=True):
         return _by_pydantic(kind, name)
     try:
         return _by_msgspec(kind)
@@ -110,30 +108,3 @@ def _by_pydantic(kind: Any, name: str) -> Described:
         lambda value: adapter.validate_json(msgspec.json.encode(value)),
         lambda value: adapter.dump_python(value, mode="json", by_alias=True),
     )
-
-
-def _involves_pydantic(kind: Any, seen: set[int]) -> bool:
-    """Whether only pydantic knows everything that the type demands."""
-    if id(kind) in seen:
-        return False
-    seen.add(id(kind))
-    if hasattr(kind, "__pydantic_core_schema__") or hasattr(kind, "__get_pydantic_core_schema__"):
-        return True
-    origin, given = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        return False
-    if origin is Annotated and any(map(_is_of_pydantic, given[1:])):
-        return True
-    return any(_involves_pydantic(one, seen) for one in (*given, *_members(origin or kind)))
-
-
-def _is_of_pydantic(one: Any) -> bool:
-    return type(one).__module__.partition(".")[0] in _PYDANTIC
-
-
-def _members(kind: Any) -> Iterator[Any]:
-    """The types of the fields of a dataclass, TypedDict or named tuple."""
-    fielded = dataclasses.is_dataclass(kind) or hasattr(kind, "_fields")
-    if isinstance(kind, type) and (fielded or hasattr(kind, "__total__")):
-        with contextlib.suppress(NameError, TypeError):
-            yield from get_type_hints(kind, include_extras=True).values()
