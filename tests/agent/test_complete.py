@@ -278,3 +278,25 @@ def test_a_value_that_was_cut_off_is_not_asked_for_again():
     ):
         mull.ask("A city.", "openai-compatible/m", base_url=server.url, schema=City)
     assert len(server.requests) == 1
+
+
+def test_a_notebook_shows_the_thinking_folded_and_nothing_gets_out():
+    markdown = pytest.importorskip("markdown_it").MarkdownIt("commonmark", {"html": True})
+    hostile = "First </details><script>alert(1)</script>\n\n```py\nopen"
+    with StrictServer("kimi", [[Think(hostile), Say("**Bern**")], [Think("?"), Say(BERN)]]) as one:
+        given = {"base_url": one.url}
+        said = markdown.render(mull.complete("q", SERVERS["kimi"], **given)._repr_markdown_())
+        value = mull.complete("q", SERVERS["kimi"], schema=City, **given)._repr_markdown_()
+    assert said.startswith("<details><summary>Thinking</summary>")
+    assert said.count("</details>") == 1
+    assert "<script>" not in said
+    assert said.endswith("</details>\n<p><strong>Bern</strong></p>\n")
+    assert value.endswith(f"</details>\n\n```json\n{BERN}\n```")
+
+
+def test_a_schema_of_the_conversation_applies_to_every_turn_that_has_none():
+    script = [[Think("?"), Say(BERN)], [Think("?"), Say("[1, 2]")], [Think("?"), Say(BERN)]]
+    with StrictServer("kimi", script) as server:
+        talk = mull.Conversation(SERVERS["kimi"], base_url=server.url, schema=City)
+        values = [talk.ask("q").value, talk.ask("q", schema=list[int]).value, talk.ask("q").value]
+    assert values == [City("Bern", 134000), [1, 2], City("Bern", 134000)]

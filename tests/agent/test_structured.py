@@ -188,6 +188,14 @@ def test_what_openai_takes_as_a_format_is_a_schema_too(given):
     assert (made.schema, made.name) == ({"type": "object"}, "n")
 
 
+def test_a_schema_that_is_too_deep_is_told():
+    schema = {"type": "integer"}
+    for _ in range(3000):
+        schema = {"type": "object", "properties": {"a": schema}}
+    with pytest.raises(LocalError, match="nested too deeply"):
+        shape_of(schema)
+
+
 def test_references_to_the_root_follow_it_into_the_object_around():
     made = shape_of({"type": "array", "items": {"$ref": "#"}}).format.schema
     assert made["properties"]["value"]["items"] == {"$ref": "#/properties/value"}

@@ -115,6 +115,10 @@ def test_strict_is_what_says_nothing_that_strict_mode_refuses():
     assert not is_strict(closed(NESTED))  # members that may be left out
     assert not is_strict({**CLOSED, "properties": {"a": {"oneOf": []}}})
     assert not is_strict({**CLOSED, "properties": {"a": {"default": 1}}})
+    assert not is_strict({**CLOSED, "properties": {"a": True}})
+    assert not is_strict({**CLOSED, "properties": {"a": {"type": ["object", "null"]}}})
+    assert not is_strict({**CLOSED, "properties": {"a": {"type": "array", "items": False}}})
+    assert not is_strict({**CLOSED, "properties": {"a": {"description": "Anything."}}})
 
 
 def test_what_claude_does_not_take_is_said_in_words():

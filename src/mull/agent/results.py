@@ -55,12 +55,15 @@ class Result(Value, frozen=True):
         return self.text
 
     def _repr_markdown_(self) -> str:
-        """In a notebook: the thinking folded, then the answer."""
-        from mull.transcripts.contain import contain
-        from mull.transcripts.html_blocks import folded_thought
+        """In a notebook: the thinking folded, then the answer; a value as JSON."""
+        from mull.transcripts.contain import contain, fence
 
-        thought = folded_thought("Thinking", self.thinking) if self.thinking else ""
-        return f"{thought}\n\n{contain(self.text)}".lstrip()
+        is_json = self.value is not None and self.text.lstrip().startswith(("{", "["))
+        answer = fence(self.text.strip(), "json") if is_json else contain(self.text)
+        if not self.thinking:
+            return answer
+        folded = f"<details><summary>Thinking</summary>\n\n{contain(self.thinking)}\n\n</details>"
+        return f"{folded}\n\n{answer}".rstrip()
 
 
 def result_of(turn: Turn) -> Result:

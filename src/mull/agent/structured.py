@@ -151,9 +151,12 @@ def shape_of(kind: Any, name: str | None = None) -> Shape:
         return kind
     if isinstance(kind, Mapping):
         schema, called = _bare(kind)
-        if (fault := first_fault(schema)) is not None:
-            raise LocalError(f"the schema is not valid: {fault}")
-        return Shape(schema, name or called or str(schema.get("title") or "answer"))
+        try:
+            if (fault := first_fault(schema)) is not None:
+                raise LocalError(f"the schema is not valid: {fault}")
+            return Shape(schema, name or called or str(schema.get("title") or "answer"))
+        except RecursionError:
+            raise LocalError("the schema is nested too deeply") from None
     is_class = isinstance(kind, type) and not get_args(kind)
     made = described(kind, kind.__name__ if is_class else repr(kind)[:_LONGEST])
     called = name or (kind.__name__ if is_class else "answer")

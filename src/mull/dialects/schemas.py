@@ -185,12 +185,16 @@ def has_open_objects(schema: Mapping[str, Any]) -> bool:
 
     def look(one: dict[str, Any]) -> dict[str, Any]:
         rest = one.get("additionalProperties", not one.get("properties"))
-        is_object = one.get("type") == "object" or "properties" in one
-        found.append(bool(one.get("patternProperties")) or (is_object and rest is not False))
+        found.append(bool(one.get("patternProperties")) or (_is_object(one) and rest is not False))
         return one
 
     _each(schema, look)
     return any(found)
+
+
+def _is_object(one: Mapping[str, Any]) -> bool:
+    kind = one.get("type")
+    return kind == "object" or "properties" in one or (isinstance(kind, list) and "object" in kind)
 
 
 def is_strict(schema: Mapping[str, Any]) -> bool:
@@ -200,16 +204,14 @@ def is_strict(schema: Mapping[str, Any]) -> bool:
     found: list[bool] = []
 
     def look(one: dict[str, Any]) -> dict[str, Any]:
-        is_object = one.get("type") == "object" or "properties" in one
         members = one.get("properties", {})
-        named = set(one.get("required", ())) == set(members)
         is_closed = one.get("additionalProperties") is False
-        is_named = not one.keys().isdisjoint(("type", "anyOf", "$ref"))
-        is_alone = "$ref" not in one or len(one) == 1
+        is_whole = is_closed and set(one.get("required", ())) == set(members)
         found.append(
-            is_named
-            and is_alone
-            and not (is_object and not (named and is_closed))
+            not one.keys().isdisjoint(("type", "anyOf", "$ref"))
+            and ("$ref" not in one or len(one) == 1)
+            and (is_whole or not _is_object(one))
+            and all(isinstance(held, Mapping) for held in (*members.values(), one.get("items", {})))
             and _NOT_STRICT.isdisjoint(one)
         )
         return one
