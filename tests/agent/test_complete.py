@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import pickle
 
 import msgspec
 import pytest
@@ -174,9 +175,10 @@ def test_a_value_that_does_not_match_is_asked_for_once_more():
 def test_twice_is_enough():
     with (
         StrictServer("kimi", [[Think("?"), Say("No.")]] * 3) as server,
-        pytest.raises(mull.MisfitError, match="asked twice"),
+        pytest.raises(mull.MisfitError, match="asked twice") as caught,
     ):
         mull.ask("A city.", SERVERS["kimi"], base_url=server.url, schema=City)
+    assert pickle.loads(pickle.dumps(caught.value)).text == "No."
     assert len(server.requests) == 2
 
 

@@ -357,12 +357,14 @@ def _read_value(turn: Turn, message: Message) -> MisfitError | None:
         turn.value = turn.shape.read(message)
     except MisfitError as misfit:
         if message.status in ("truncated", "truncated_in_reasoning"):
-            raise MisfitError(f"{misfit}: it was cut off; raise max_tokens") from None
+            why = f"{misfit}: it was cut off; raise max_tokens"
+            raise MisfitError(why, message.text) from None
         if message.stop_reason in _DECLINED:
             said = f": {message.text.strip()[:_QUOTED]}" if message.text.strip() else ""
-            raise MisfitError(f"the model or its provider declined to answer{said}") from None
+            why = f"the model or its provider declined to answer{said}"
+            raise MisfitError(why, message.text) from None
         if not turn.allows("misfit"):
-            raise MisfitError(f"{misfit} (asked twice)") from None
+            raise MisfitError(f"{misfit} (asked twice)", message.text) from None
         return misfit
     if (receipt := turn.shape.receipt(message)) is not None:
         turn.add(Entry(receipt, time.time()))
