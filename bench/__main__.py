@@ -17,6 +17,7 @@ SECTIONS = {
     "draw": "Drawing a stream, with a repaint every 32 deltas",
     "road": "The whole road over loopback, per chunk",
     "client": "Over loopback HTTP: 20,000 chunks, per chunk, and the start of a question",
+    "library": "The library beside others",
     "interrupt": "From Esc to the end of an answer",
     "gateway": "The gateway, beside a bare pass-through",
     "memory": "The memory of the gateway",

@@ -52,6 +52,14 @@ ANSWERS = {
         thought("17 * 24 = 17 * 20 + 17 * 4"), thought(" = 340 + 68 = 408."), {"content": "408"}
     ),
     "And squared?": chat(thought("408 * 408 = 166,464."), {"content": "166,464"}),
+    "Which city?": chat(thought("The capital."), {"content": '{"name": "Bern", "people": 134000}'}),
+    "Which cities?": chat(
+        {"content": '{"value": [{"name": "Be'},
+        {"content": 'rn", "people": 134000}, {"name": "Uri", "peop'},
+        {"content": 'le": 37000}]}'},
+    ),
+    "What is twice 21?": calls("double", '{"number":21}'),
+    "42": chat(thought("42 it is."), {"content": "42"}),
     "How warm is it in Oslo?": calls("temperature", '{"city":"Oslo"}'),
     "4.0": chat(thought("4.0 it is."), {"content": "It is 4 °C in Oslo."}),
     "Which city is the warmest?": calls("warmest", "{}"),

@@ -45,6 +45,8 @@ PAGES: Mapping[str, Mapping[str, str]] = {
         "docs/compression.md": "Compression",
         "docs/configuration.md": "Configuration",
         "docs/library.md": "Library",
+        "docs/examples.md": "Six programs",
+        "docs/coming-from.md": "Coming from another library",
         "docs/gateway.md": "Gateway",
         "docs/adapters.md": "Adapters",
         "docs/testing.md": "Testing your client",

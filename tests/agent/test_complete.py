@@ -1,13 +1,14 @@
 """`mull.complete`: one request over the caller's own history, on strict servers of five kinds."""
 
 import asyncio
+import json
+import pickle
 
 import msgspec
 import pytest
 
 import mull
-from mull.agent.structured import shape_of
-from mull.testing import Call, Say, StrictServer, Think
+from mull.testing import Call, Reply, Say, ScriptedServer, StrictServer, Think
 
 SERVERS = {
     "kimi": "moonshotai/kimi-k2-thinking",
@@ -174,9 +175,10 @@ def test_a_value_that_does_not_match_is_asked_for_once_more():
 def test_twice_is_enough():
     with (
         StrictServer("kimi", [[Think("?"), Say("No.")]] * 3) as server,
-        pytest.raises(mull.MisfitError, match="asked twice"),
+        pytest.raises(mull.MisfitError, match="asked twice") as caught,
     ):
         mull.ask("A city.", SERVERS["kimi"], base_url=server.url, schema=City)
+    assert pickle.loads(pickle.dumps(caught.value)).text == "No."
     assert len(server.requests) == 2
 
 
@@ -190,16 +192,113 @@ def test_a_stream_has_its_value_so_far():
     assert live.result.value == City("Bern", 134000)
 
 
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_partial_values_grow(wrapped):
-    shape = shape_of(list[str] if wrapped else City)
-    text = '{"value": ["Bern", "Uri"]}' if wrapped else BERN
-    seen = [
-        shape.partial(mull.assistant(mull.TextBlock(text[:cut]))) for cut in range(1, len(text) + 1)
-    ]
-    if wrapped:
-        assert ["Be"] in seen
-        assert seen[-1] == ["Bern", "Uri"]
-    else:
-        assert {"name": "Be"} in seen
-        assert seen[-1] == {"name": "Bern", "people": 134000}
+WAYS = {
+    "native": ("anthropic", SERVERS["anthropic"], [Think("Bern."), Say(BERN)]),
+    "tool": ("anthropic", "anthropic/claude-3-5-sonnet-20241022", [Call("City", json.loads(BERN))]),
+    "prompt": ("deepseek", SERVERS["deepseek"], [Think("Bern."), Say(f"```json\n{BERN}\n```")]),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_value_grows_in_each_way_and_the_conversation_goes_on(way):
+    kind, model, answer = WAYS[way]
+    with StrictServer(kind, [answer, [Say("Yes.")]]) as server:
+        talk = mull.Conversation(model, base_url=server.url, key="k")
+        with talk.stream("A city.", schema=City) as stream:
+            seen = [stream.partial for _ in stream]
+        result = stream.result
+        assert talk.ask("Sure?").text == "Yes."
+    assert result.value == City("Bern", 134000)
+    assert seen[-1] == json.loads(BERN)
+    assert [note.effective for note in result.notes if note.about == "format"] == [way]
+    assert not result.tool_calls
+    assert msgspec.json.decode(result.text.strip("`json\n")) == json.loads(BERN)
+    assert not server.refusals
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_message_of_a_value_fits_into_the_next_request(way):
+    kind, model, answer = WAYS[way]
+    with StrictServer(kind, [answer, [Say("Yes.")]]) as server:
+        given = {"base_url": server.url, "key": "k"}
+        history = [mull.user("A city.")]
+        history.append(mull.complete(history, model, schema=City, **given).message)
+        history.append(mull.user("Sure?"))
+        assert mull.complete(history, model, **given).text == "Yes."
+    assert "did not finish" not in server.requests[-1].body.decode()
+    assert not server.refusals
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_tools_come_before_the_value(kind):
+    def now(zone: str) -> str:
+        """The time."""
+        return "12:00"
+
+    script = [*TASK[:1], *TASK[:1], [Think("Bern."), Say(BERN)], [Think("So."), Say("Yes.")]]
+    with StrictServer(kind, script) as server:
+        given = {"base_url": server.url, "key": "k", "tools": [now]}
+        called = mull.complete("A city.", SERVERS[kind], schema=City, **given)
+        talk = mull.Conversation(SERVERS[kind], **given)
+        result = talk.ask("A city.", schema=City)
+        assert talk.ask("Sure?").text == "Yes."
+    assert [call.name for call in called.tool_calls] == ["now"]
+    assert called.value is None
+    assert result.value == City("Bern", 134000)
+    assert len(server.requests) == 4
+    assert not server.refusals
+
+
+def test_a_tool_named_as_the_schema_is_a_tool():
+    def City(name: str) -> str:
+        """Look a city up."""
+        return name
+
+    with StrictServer("kimi", [[Think("?"), Call("City", json.loads(BERN))]]) as server:
+        result = mull.complete(
+            "A city.", SERVERS["kimi"], base_url=server.url, tools=[City], schema=globals()["City"]
+        )
+    assert result.value is None
+    assert [call.name for call in result.tool_calls] == ["City"]
+
+
+def test_who_declines_is_not_asked_again():
+    refusal = {"choices": [{"delta": {"refusal": "I will not."}, "finish_reason": "stop"}]}
+    with (
+        ScriptedServer([Reply.events(refusal, "[DONE]")]) as server,
+        pytest.raises(mull.MisfitError, match=r"declined to answer: I will not\."),
+    ):
+        mull.ask("A city.", "openai-compatible/m", base_url=server.url, schema=City)
+    assert len(server.requests) == 1
+
+
+def test_a_value_that_was_cut_off_is_not_asked_for_again():
+    cut = {"choices": [{"delta": {"content": '{"name": "Be'}, "finish_reason": "length"}]}
+    with (
+        ScriptedServer([Reply.events(cut, "[DONE]")]) as server,
+        pytest.raises(mull.MisfitError, match=r"cut off; raise max_tokens"),
+    ):
+        mull.ask("A city.", "openai-compatible/m", base_url=server.url, schema=City)
+    assert len(server.requests) == 1
+
+
+def test_a_notebook_shows_the_thinking_folded_and_nothing_gets_out():
+    markdown = pytest.importorskip("markdown_it").MarkdownIt("commonmark", {"html": True})
+    hostile = "First </details><script>alert(1)</script>\n\n```py\nopen"
+    with StrictServer("kimi", [[Think(hostile), Say("**Bern**")], [Think("?"), Say(BERN)]]) as one:
+        given = {"base_url": one.url}
+        said = markdown.render(mull.complete("q", SERVERS["kimi"], **given)._repr_markdown_())
+        value = mull.complete("q", SERVERS["kimi"], schema=City, **given)._repr_markdown_()
+    assert said.startswith("<details><summary>Thinking</summary>")
+    assert said.count("</details>") == 1
+    assert "<script>" not in said
+    assert said.endswith("</details>\n<p><strong>Bern</strong></p>\n")
+    assert value.endswith(f"</details>\n\n```json\n{BERN}\n```")
+
+
+def test_a_schema_of_the_conversation_applies_to_every_turn_that_has_none():
+    script = [[Think("?"), Say(BERN)], [Think("?"), Say("[1, 2]")], [Think("?"), Say(BERN)]]
+    with StrictServer("kimi", script) as server:
+        talk = mull.Conversation(SERVERS["kimi"], base_url=server.url, schema=City)
+        values = [talk.ask("q").value, talk.ask("q", schema=list[int]).value, talk.ask("q").value]
+    assert values == [City("Bern", 134000), [1, 2], City("Bern", 134000)]

@@ -8,7 +8,7 @@ import pytest
 
 from conversations import target
 from mull.dialects.registry import encode_request
-from mull.dialects.schemas import closed, has_open_objects, is_strict, with_known_words
+from mull.dialects.schemas import closed, has_open_objects, is_strict, strict_form, with_known_words
 from mull.dialects.serving import decode_request
 from mull.neutral.messages import user
 from mull.neutral.request import AnswerFormat, Request
@@ -115,6 +115,10 @@ def test_strict_is_what_says_nothing_that_strict_mode_refuses():
     assert not is_strict(closed(NESTED))  # members that may be left out
     assert not is_strict({**CLOSED, "properties": {"a": {"oneOf": []}}})
     assert not is_strict({**CLOSED, "properties": {"a": {"default": 1}}})
+    assert not is_strict({**CLOSED, "properties": {"a": True}})
+    assert not is_strict({**CLOSED, "properties": {"a": {"type": ["object", "null"]}}})
+    assert not is_strict({**CLOSED, "properties": {"a": {"type": "array", "items": False}}})
+    assert not is_strict({**CLOSED, "properties": {"a": {"description": "Anything."}}})
 
 
 def test_what_claude_does_not_take_is_said_in_words():
@@ -130,3 +134,53 @@ def test_what_claude_does_not_take_is_said_in_words():
         "anyOf": [{"type": "string"}, {"type": "integer", "description": '{"minimum":1}'}]
     }
     assert made["properties"]["when"]["format"] == "date-time"
+
+
+LOOSE = {
+    "type": "object",
+    "properties": {
+        "a": {"type": "string"},
+        "b": {"type": "integer", "default": 3, "description": "How many."},
+        "c": {"anyOf": [{"$ref": "#/$defs/C"}, {"type": "null"}], "default": None},
+        "d": {"$ref": "#/$defs/C", "description": "Another."},
+        "e": {"enum": ["x", 1]},
+        "f": {"oneOf": [{"const": "y"}, {"type": "null"}], "discriminator": {}},
+    },
+    "required": ["a", "d", "e", "f"],
+    "$defs": {"C": {"type": "object", "properties": {}, "additionalProperties": False}},
+}
+
+
+def test_strict_mode_gets_what_can_be_demanded():
+    made, strict = strict_form(LOOSE)
+    assert strict
+    assert made["required"] == ["a", "b", "c", "d", "e", "f"]
+    assert made["properties"] == {
+        "a": {"type": "string"},
+        "b": {"type": "integer", "description": "How many.\n\nDefault: 3"},
+        "c": {"anyOf": [{"$ref": "#/$defs/C"}, {"type": "null"}]},
+        "d": {"description": "Another.", "anyOf": [{"$ref": "#/$defs/C"}]},
+        "e": {"type": ["integer", "string"], "enum": ["x", 1]},
+        "f": {"anyOf": [{"type": "string", "const": "y"}, {"type": "null"}]},
+    }
+    assert LOOSE["required"] == ["a", "d", "e", "f"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"g": {"type": "string"}},  # nothing to say for who has nothing to say
+        {"g": {"default": 1}},  # of any type
+        {"g": {"type": "object", "additionalProperties": {"type": "string"}, "default": {}}},
+    ],
+)
+def test_what_strict_mode_refuses_is_left_as_it_is(change):
+    schema = {**LOOSE, "properties": {**LOOSE["properties"], **change}}
+    assert strict_form(schema) == (closed(schema), False)
+
+
+def test_a_client_that_says_strict_itself_is_taken_at_its_word():
+    for strict in (True, False):
+        made = body("openai-chat", AnswerFormat(LOOSE, "form", strict))["response_format"]
+        assert made["json_schema"]["strict"] is strict
+        assert made["json_schema"]["schema"] == closed(LOOSE)

@@ -96,9 +96,11 @@ def is_field(value: Any) -> bool:
     return kind.__name__ == "FieldInfo" and kind.__module__.partition(".")[0] == "pydantic"
 
 
-def involves_pydantic(kind: Any, _seen: frozenset[int] = frozenset()) -> bool:
-    """Whether only pydantic can describe or validate this type. A `Field` that only describes is
-    not enough.
+def involves_pydantic(
+    kind: Any, *, to_describe: bool = False, _seen: frozenset[int] = frozenset()
+) -> bool:
+    """Whether only pydantic can validate this type, or can describe it as well. Without
+    `to_describe`, a `Field` that only describes is not enough.
     """
     if id(kind) in _seen:  # a type that contains itself
         return False
@@ -107,16 +109,17 @@ def involves_pydantic(kind: Any, _seen: frozenset[int] = frozenset()) -> bool:
     origin, given = get_origin(kind), get_args(kind)
     if origin is Literal:
         return False
-    if origin is Annotated and any(map(_constrains, kind.__metadata__)):
+    if origin is Annotated and any(_matters(one, to_describe) for one in kind.__metadata__):
         return True
     inner = given[:1] if origin is Annotated else (*given, *_members(origin or kind))
-    return any(involves_pydantic(one, _seen | {id(kind)}) for one in inner)
+    seen = _seen | {id(kind)}
+    return any(involves_pydantic(one, to_describe=to_describe, _seen=seen) for one in inner)
 
 
-def _constrains(one: Any) -> bool:
+def _matters(one: Any, to_describe: bool) -> bool:
     if type(one).__module__.partition(".")[0] not in _PACKAGES:
         return False
-    return bool(one.metadata) if is_field(one) else True
+    return to_describe or bool(one.metadata) if is_field(one) else True
 
 
 def _members(kind: Any) -> Iterator[Any]:

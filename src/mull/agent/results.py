@@ -23,10 +23,11 @@ class Result(Value, frozen=True):
     `message` is the last answer, `messages` everything the turn added (including tool rounds).
     `usage` sums all requests of the turn; a count is unknown if one of them did not report it.
     `cost` is their price in dollars by the catalog; None if a price or a count is unknown. `value`
-    is the answer to a question with a `schema`. `request_id` is the provider's id of the last
-    request, `rate_limit` what it then said is left of the account's limits. The turn took
-    `seconds`; the first piece of its first answer came after `first_seconds`. An answer that a
-    failure ended has that as its `error`, as it would have been raised before the answer began.
+    is the answer to a question with a `schema`; if the model gave it through a tool call, that call
+    is JSON text in `message`. `request_id` is the provider's id of the last request, `rate_limit`
+    what it then said is left of the account's limits. The turn took `seconds`; the first piece of
+    its first answer came after `first_seconds`. An answer that a failure ended has that as its
+    `error`, as it would have been raised before the answer began.
     """
 
     text: str
@@ -54,12 +55,15 @@ class Result(Value, frozen=True):
         return self.text
 
     def _repr_markdown_(self) -> str:
-        """In a notebook: the thinking folded, then the answer."""
-        from mull.transcripts.contain import contain
-        from mull.transcripts.html_blocks import folded_thought
+        """In a notebook: the thinking folded, then the answer; a value as JSON."""
+        from mull.transcripts.contain import contain, fence
 
-        thought = folded_thought("Thinking", self.thinking) if self.thinking else ""
-        return f"{thought}\n\n{contain(self.text)}".lstrip()
+        is_json = self.value is not None and self.text.lstrip().startswith(("{", "["))
+        answer = fence(self.text.strip(), "json") if is_json else contain(self.text)
+        if not self.thinking:
+            return answer
+        folded = f"<details><summary>Thinking</summary>\n\n{contain(self.thinking)}\n\n</details>"
+        return f"{folded}\n\n{answer}".rstrip()
 
 
 def result_of(turn: Turn) -> Result:
@@ -68,6 +72,8 @@ def result_of(turn: Turn) -> Result:
     messages = (*turn.messages, *((arriving,) if arriving is not None else ()))
     answers = [message for message in messages if message.role == "assistant"]
     last = answers[-1] if answers else Message(role="assistant", status="interrupted")
+    if turn.shape is not None and not turn.now.options.tools:
+        last = turn.shape.as_text(last)
     usage: Usage | None = None
     for at, answer in enumerate(answers):
         usage = answer.usage if at == 0 else add_usage(usage, answer.usage)

@@ -83,6 +83,9 @@ NUDGE = "You ended your turn without an answer and without calling a tool. Go on
 
 LIMITS = Limits()
 _BEGINNING = Progress()
+_DECLINED = ("refusal", "content_filter")
+_QUOTED = 200
+"""Characters of a refusal that an error quotes."""
 
 
 class Recorder(Protocol):
@@ -244,6 +247,12 @@ class Turn(Struct):
         """Whether the signal is allowed now, and no limit prevents it."""
         return allows(self.progress, signal, self.limits)
 
+    def calls_tools(self, answer: Message) -> bool:
+        """Whether the answer calls tools that were offered to it, so that it is not the value
+        yet.
+        """
+        return bool(answer.tool_calls and self.now.options.tools)
+
     @property
     def target(self) -> Target:
         """Where the last request went, or the next one goes."""
@@ -342,16 +351,20 @@ def _read_value(turn: Turn, message: Message) -> MisfitError | None:
     Raises:
         MisfitError: there is none, and asking again does not help.
     """
-    offered = {tool.name for tool in turn.now.options.tools}
-    if turn.shape is None or any(call.name in offered for call in message.tool_calls):
+    if turn.shape is None or (turn.calls_tools(message) and not turn.now.tools):
         return None  # the value comes once the caller has given the results
     try:
         turn.value = turn.shape.read(message)
     except MisfitError as misfit:
         if message.status in ("truncated", "truncated_in_reasoning"):
-            raise MisfitError(f"{misfit}: it was cut off; raise max_tokens") from None
+            why = f"{misfit}: it was cut off; raise max_tokens"
+            raise MisfitError(why, message.text) from None
+        if message.stop_reason in _DECLINED:
+            said = f": {message.text.strip()[:_QUOTED]}" if message.text.strip() else ""
+            why = f"the model or its provider declined to answer{said}"
+            raise MisfitError(why, message.text) from None
         if not turn.allows("misfit"):
-            raise MisfitError(f"{misfit} (asked twice)") from None
+            raise MisfitError(f"{misfit} (asked twice)", message.text) from None
         return misfit
     if (receipt := turn.shape.receipt(message)) is not None:
         turn.add(Entry(receipt, time.time()))

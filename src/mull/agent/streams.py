@@ -23,6 +23,7 @@ from mull.neutral.errors import LocalError
 from mull.neutral.events import Event
 
 if TYPE_CHECKING:
+    from mull.agent.structured import PartialAnswer
     from mull.client.sync import BlockingLoop
     from mull.policy.prepare import Prepared
 
@@ -39,6 +40,7 @@ class AsyncStream:
     def __init__(self, turn: Turn, run: Run) -> None:
         self._turn = turn
         self._run: Run | None = run
+        self._partial = _PartialValue(turn)
         self._inbox = Inbox()
         self._task: asyncio.Task[None] | None = None
         turn.hub.add(self._inbox.put)
@@ -114,11 +116,26 @@ class AsyncStream:
         """The value of an answer with a `schema` so far, as JSON data: texts and lists may still
         grow, and members may be missing. None while nothing of it has arrived.
         """
-        return _partial(self._turn)
+        return self._partial.now()
 
 
-def _partial(turn: Turn) -> Any:
-    return None if turn.shape is None else turn.shape.partial(result_of(turn).message)
+class _PartialValue:
+    """The value of an answer with a `schema` so far."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._reading: PartialAnswer | None = None
+
+    def now(self) -> Any:
+        turn = self._turn
+        if turn.shape is None:
+            return None
+        if self._reading is None:
+            from mull.agent.structured import PartialAnswer
+
+            self._reading = PartialAnswer(turn.shape)
+        message = result_of(turn).message
+        return None if turn.calls_tools(message) else self._reading.of(message)
 
 
 def begin_to_end(task: asyncio.Task[None]) -> None:
@@ -180,6 +197,7 @@ class Stream:
             return run()
 
         self._turn = turn
+        self._partial = _PartialValue(turn)
         self._closed = closed
         self._reading = threading.Lock()
         self._work = loop.stream(begin)
@@ -223,4 +241,4 @@ class Stream:
     @property
     def partial(self) -> Any:
         """The value of an answer with a `schema` so far, as `AsyncStream.partial`."""
-        return _partial(self._turn)
+        return self._partial.now()

@@ -9,22 +9,24 @@ as the single member of an object.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
+from msgspec.structs import replace
 
-from mull.neutral.blocks import ToolResultBlock
+from mull.agent.schema_types import described
+from mull.dialects.schemas import moved, pruned
+from mull.neutral.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.errors import LocalError, MisfitError
 from mull.neutral.messages import Message, user
 from mull.neutral.request import AnswerFormat
 from mull.policy.answer_format import answer_value, tool_name
 from mull.policy.json_schema import first_misfit, resolve
 from mull.policy.json_schema_faults import first_fault
-from mull.policy.partial_json import partial_value
+from mull.policy.partial_json import PartialJson
 
-__all__ = ["Shape", "shape_of"]
+__all__ = ["PartialAnswer", "Shape", "shape_of"]
 
 _MEMBER = "value"
 _LONGEST = 60
@@ -49,9 +51,8 @@ class Shape:
         self._schema = dict(schema)
         self._convert = convert
         self.plain = plain
-        meant = resolve(schema, schema)
-        self._is_wrapped = meant.get("type") != "object"
-        asked = _wrapped(self._schema) if self._is_wrapped else _rooted(meant, schema)
+        self._is_wrapped = not _is_object(resolve(schema, schema))
+        asked = _wrapped(self._schema) if self._is_wrapped else _rooted(self._schema)
         self.format: AnswerFormat = AnswerFormat(
             asked, _NOT_IN_NAMES.sub("_", name)[:64].strip("_") or "answer"
         )
@@ -63,30 +64,38 @@ class Shape:
             MisfitError: there is none, or it does not match; says where.
         """
         try:
-            value = self._unwrapped(answer_value(message, self.format))
-            misfit = first_misfit(value, self._schema)
-            if misfit is not None:
-                raise ValueError(misfit)
-            return self._convert(value)
+            return self._convert(self._matching(answer_value(message, self.format)))
         except (ValueError, RecursionError) as error:  # also from msgspec and pydantic
             raise MisfitError(f"the answer does not match the schema: {_why(error)}") from None
 
-    def _unwrapped(self, value: Any) -> Any:
-        """The wrapped value; a model may omit the object around it."""
+    def _matching(self, value: Any) -> Any:
+        """The value that matches the schema, without the object around it; a model may omit
+        that.
+        """
+        inner = self.unwrapped(value)
+        misfit = first_misfit(inner, self._schema)
+        if misfit is None:
+            return inner
+        if inner is not value and first_misfit(value, self._schema) is None:
+            return value
+        raise ValueError(misfit)
+
+    def unwrapped(self, value: Any) -> Any:
+        """The value without the object around it, if there is one."""
         if self._is_wrapped and isinstance(value, dict) and value.keys() == {_MEMBER}:
             return value[_MEMBER]
         return value
 
-    def partial(self, message: Message) -> Any:
-        """The value as far as it has arrived, as JSON data; None while there is nothing of it."""
-        for call in message.tool_calls:
-            if call.name == tool_name(self.format):
-                return self._unwrapped(call.input or partial_value(call.arguments or ""))
-        return self._unwrapped(partial_value(message.text))
+    def so_far(self, value: Any) -> Any:
+        """The incomplete value without the object around it; None while it may be part of that."""
+        if not self._is_wrapped:
+            return value if isinstance(value, dict) else None
+        return None if value == {} else self.unwrapped(value)
 
     def correction(self, message: Message, misfit: MisfitError) -> Message:
         """The message to a model whose answer does not match."""
-        said = f"{str(misfit).capitalize()}. Answer again, with nothing but the whole JSON value."
+        why = str(misfit)
+        said = f"{why[:1].upper()}{why[1:]}. Answer again, with nothing but the whole JSON value."
         calls = [call for call in message.tool_calls if call.name == tool_name(self.format)]
         if not calls:
             return user(said)
@@ -99,6 +108,38 @@ class Shape:
         results = tuple(ToolResultBlock(call.id, "The answer was taken.") for call in calls)
         return Message(role="tool", blocks=results) if results else None
 
+    def as_text(self, message: Message) -> Message:
+        """The answer with the call it was given by as text, which needs no result and can be sent
+        to any model.
+        """
+        if not any(call.name == tool_name(self.format) for call in message.tool_calls):
+            return message
+        blocks = tuple(
+            TextBlock(block.arguments or msgspec.json.encode(block.input).decode())
+            if isinstance(block, ToolCallBlock) and block.name == tool_name(self.format)
+            else block
+            for block in message.blocks
+        )
+        return replace(message, blocks=blocks)
+
+
+class PartialAnswer:
+    """The value of an answer while it arrives, as JSON data."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+        self._reading = PartialJson()
+
+    def of(self, message: Message) -> Any:
+        """The value as far as it is certain; None while there is nothing of it."""
+        shape = self._shape
+        if message.status == "complete":
+            try:
+                return shape.unwrapped(answer_value(message, shape.format))
+            except ValueError:
+                return None
+        return shape.so_far(self._reading.read(message.text))
+
 
 def shape_of(kind: Any, name: str | None = None) -> Shape:
     """The form of a type, or of a JSON schema.
@@ -109,61 +150,51 @@ def shape_of(kind: Any, name: str | None = None) -> Shape:
     if isinstance(kind, Shape):
         return kind
     if isinstance(kind, Mapping):
-        if (fault := first_fault(kind)) is not None:
-            raise LocalError(f"the schema is not valid: {fault}")
-        return Shape(kind, name or str(kind.get("title") or "answer"))
-    called = name or str(getattr(kind, "__name__", None) or repr(kind)[:_LONGEST])
-    made = _of_pydantic(kind, called) if _is_pydantic(kind) else _of_msgspec(kind, called)
-    return made
+        schema, called = _bare(kind)
+        try:
+            if (fault := first_fault(schema)) is not None:
+                raise LocalError(f"the schema is not valid: {fault}")
+            return Shape(schema, name or called or str(schema.get("title") or "answer"))
+        except RecursionError:
+            raise LocalError("the schema is nested too deeply") from None
+    is_class = isinstance(kind, type) and not get_args(kind)
+    made = described(kind, kind.__name__ if is_class else repr(kind)[:_LONGEST])
+    called = name or (kind.__name__ if is_class else "answer")
+    return Shape(made.schema, called, made.convert, made.plain)
 
 
-def _is_pydantic(kind: Any) -> bool:
-    return hasattr(kind, "__pydantic_core_schema__")
+def _bare(given: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
+    """The schema itself and its name, also from what OpenAI's API takes as a `response_format`."""
+    inner = given.get("json_schema", given) if given.get("type") == "json_schema" else given
+    if isinstance(inner, Mapping) and isinstance(inner.get("schema"), Mapping) and "name" in inner:
+        return inner["schema"], str(inner["name"])
+    return given, None
 
 
-def _of_pydantic(kind: Any, name: str) -> Shape:
-    from pydantic import TypeAdapter  # type: ignore[import-not-found,unused-ignore]
-    from pydantic.errors import (  # type: ignore[import-not-found,unused-ignore]
-        PydanticUserError,
-    )
-
-    try:
-        adapter: Any = TypeAdapter(kind)
-        schema = adapter.json_schema()
-    except PydanticUserError as error:
-        raise LocalError(f"{name} cannot be a schema: {error.message}") from None
-    return Shape(
-        schema, name, adapter.validate_python, lambda value: adapter.dump_python(value, mode="json")
-    )
+def _is_object(schema: Mapping[str, Any]) -> bool:
+    return bool(schema.get("type", "object" if "properties" in schema else None) == "object")
 
 
-def _of_msgspec(kind: Any, name: str) -> Shape:
-    try:
-        schema = msgspec.json.schema(kind)
-    except (TypeError, RuntimeError) as error:
-        if "pydantic" in sys.modules:  # something made of pydantic's models
-            return _of_pydantic(kind, name)
-        why = str(error).rpartition("\n")[2]
-        raise LocalError(f"{name} cannot be a schema: {why}") from None
-    return Shape(schema, name, lambda value: msgspec.convert(value, kind), msgspec.to_builtins)
-
-
-def _rooted(meant: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+def _rooted(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema as an object itself, if it was a reference to one: endpoints require that."""
-    return {**meant, **{key: schema[key] for key in _DEFINITIONS if key in schema}}
+    definitions = {key: schema[key] for key in _DEFINITIONS if key in schema}
+    return pruned({"type": "object", **resolve(schema, schema), **definitions})
 
 
 def _wrapped(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of an object that contains the value. Its definitions stay where they are."""
     inner = {key: value for key, value in schema.items() if key not in _DEFINITIONS}
     definitions = {key: schema[key] for key in _DEFINITIONS if key in schema}
-    return {
-        "type": "object",
-        "properties": {_MEMBER: inner},
-        "required": [_MEMBER],
-        "additionalProperties": False,
-        **definitions,
-    }
+    return moved(
+        {
+            "type": "object",
+            "properties": {_MEMBER: inner},
+            "required": [_MEMBER],
+            "additionalProperties": False,
+            **definitions,
+        },
+        f"#/properties/{_MEMBER}",
+    )
 
 
 def _why(error: Exception) -> str:

@@ -6,12 +6,22 @@ endpoint cannot enforce: the answer is validated against the original in any cas
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-__all__ = ["FORMAT_NAME", "closed", "has_open_objects", "is_strict", "with_known_words"]
+__all__ = [
+    "FORMAT_NAME",
+    "closed",
+    "has_open_objects",
+    "is_strict",
+    "moved",
+    "pruned",
+    "strict_form",
+    "with_known_words",
+]
 
 FORMAT_NAME = "answer"
 """The name of a format without one."""
@@ -32,6 +42,8 @@ _KNOWN = frozenset(
     " $ref $defs definitions format default".split()
 )
 _FORMATS = frozenset("date-time time date duration email hostname uri ipv4 ipv6 uuid".split())
+_DEFINITIONS = ("$defs", "definitions")
+_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
 _NOT_STRICT = frozenset(
     "allOf oneOf not if then else patternProperties propertyNames dependentRequired"
     " dependentSchemas contains prefixItems uniqueItems minProperties maxProperties default".split()
@@ -55,6 +67,44 @@ def _each(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> An
     return change(made)
 
 
+def moved(schema: Mapping[str, Any], to: str) -> dict[str, Any]:
+    """The schema whose root has moved to this place: what refers to the root, or to a part of it
+    that is not among the definitions, refers to that place.
+    """
+
+    def point(one: dict[str, Any]) -> dict[str, Any]:
+        ref = one.get("$ref")
+        if isinstance(ref, str) and re.match(r"#(?!/(?:\$defs|definitions)/)", ref):
+            one["$ref"] = to + ref[1:]
+        return one
+
+    made: dict[str, Any] = _each(schema, point)
+    return made
+
+
+def pruned(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with only the definitions that it refers to."""
+    body = {key: value for key, value in schema.items() if key not in _DEFINITIONS}
+    needed: set[tuple[str, str]] = set()
+    waiting: list[Any] = [body]
+
+    def look(one: dict[str, Any]) -> dict[str, Any]:
+        parts = str(one.get("$ref", "")).split("/")
+        if parts[0] == "#" and len(parts) > 2 and parts[1] in _DEFINITIONS:
+            place = parts[1], parts[2].replace("~1", "/").replace("~0", "~")
+            if place not in needed:
+                needed.add(place)
+                waiting.append(schema.get(place[0], {}).get(place[1]))
+        return one
+
+    while waiting:
+        _each(waiting.pop(), look)
+    for key in _DEFINITIONS:
+        held = {name: one for name, one in schema.get(key, {}).items() if (key, name) in needed}
+        body |= {key: held} if held else {}
+    return body
+
+
 def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema with objects that allow no members but those they name."""
 
@@ -67,18 +117,84 @@ def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
+def strict_form(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """The schema for OpenAI's endpoints, and whether their strict mode accepts it.
+
+    Strict mode requires every member. One that may be omitted is therefore requested too if it has
+    a default or may be null, so that the model has something to say.
+    """
+    shut = closed(schema)
+    strict: dict[str, Any] = _each(shut, _demand)
+    return (strict, True) if is_strict(strict) else (shut, False)
+
+
+def _demand(one: dict[str, Any]) -> dict[str, Any]:
+    """One schema as strict mode wants it, as far as that only narrows it."""
+    members = one.get("properties", {})
+    required = list(one.get("required", ()))
+    one = _typed(one)
+    if members:
+        wanted = [name for name in members if name in required or _can_be_demanded(members[name])]
+        one["required"] = wanted
+        one["properties"] = {name: _without_default(held) for name, held in members.items()}
+    if "oneOf" in one and "anyOf" not in one:
+        one["anyOf"] = one.pop("oneOf")
+        one.pop("discriminator", None)
+    if "$ref" in one and len(one) > 1:  # nothing may stand beside a reference
+        one["anyOf"] = [{"$ref": one.pop("$ref")}]
+    return one
+
+
+def _typed(one: dict[str, Any]) -> dict[str, Any]:
+    """With the type of its listed values, which strict mode wants to be named."""
+    values = [one["const"]] if "const" in one else one.get("enum")
+    if "type" in one or not isinstance(values, list):
+        return one
+    found = {_TYPES.get(type(value), "") for value in values}
+    return {"type": sorted(found) if len(found) > 1 else found.pop(), **one} if all(found) else one
+
+
+def _can_be_demanded(member: Any) -> bool:
+    if not isinstance(member, Mapping):
+        return False
+    kinds = [member, *member.get("anyOf", ())]
+    return "default" in member or any(_may_be_null(one) for one in kinds)
+
+
+def _may_be_null(one: Any) -> bool:
+    kind = one.get("type") if isinstance(one, Mapping) else None
+    return kind == "null" or (isinstance(kind, list) and "null" in kind)
+
+
+def _without_default(member: Any) -> Any:
+    """A member whose default is described in words, except null, which explains itself."""
+    if not isinstance(member, Mapping) or "default" not in member:
+        return member
+    rest = {key: value for key, value in member.items() if key != "default"}
+    default = member["default"]
+    if default is None:
+        return rest
+    said = f"Default: {msgspec.json.encode(default).decode()}"
+    rest["description"] = f"{rest['description']}\n\n{said}" if "description" in rest else said
+    return rest
+
+
 def has_open_objects(schema: Mapping[str, Any]) -> bool:
     """Whether some object may have unnamed members, as a mapping has."""
     found: list[bool] = []
 
     def look(one: dict[str, Any]) -> dict[str, Any]:
         rest = one.get("additionalProperties", not one.get("properties"))
-        is_object = one.get("type") == "object" or "properties" in one
-        found.append(bool(one.get("patternProperties")) or (is_object and rest is not False))
+        found.append(bool(one.get("patternProperties")) or (_is_object(one) and rest is not False))
         return one
 
     _each(schema, look)
     return any(found)
+
+
+def _is_object(one: Mapping[str, Any]) -> bool:
+    kind = one.get("type")
+    return kind == "object" or "properties" in one or (isinstance(kind, list) and "object" in kind)
 
 
 def is_strict(schema: Mapping[str, Any]) -> bool:
@@ -88,11 +204,16 @@ def is_strict(schema: Mapping[str, Any]) -> bool:
     found: list[bool] = []
 
     def look(one: dict[str, Any]) -> dict[str, Any]:
-        is_object = one.get("type") == "object" or "properties" in one
         members = one.get("properties", {})
-        named = set(one.get("required", ())) == set(members)
         is_closed = one.get("additionalProperties") is False
-        found.append(not (is_object and not (named and is_closed)) and _NOT_STRICT.isdisjoint(one))
+        is_whole = is_closed and set(one.get("required", ())) == set(members)
+        found.append(
+            not one.keys().isdisjoint(("type", "anyOf", "$ref"))
+            and ("$ref" not in one or len(one) == 1)
+            and (is_whole or not _is_object(one))
+            and all(isinstance(held, Mapping) for held in (*members.values(), one.get("items", {})))
+            and _NOT_STRICT.isdisjoint(one)
+        )
         return one
 
     _each(schema, look)

@@ -260,9 +260,15 @@ class TooLongError(RefusedError):
 
 
 class MisfitError(RemoteError):
-    """The answer does not have the requested form, nor did a second one."""
+    """The answer does not match its schema, nor did a second one; or the model declined to give
+    one, or it was cut off. `text` is the last answer as it came.
+    """
 
     exit_status = 6
+
+    def __init__(self, message: str, text: str = "") -> None:
+        super().__init__(message)
+        self.text: str = text
 
 
 _REQUEST_IDS = ("request-id", "x-request-id", "x-ms-request-id", "x-amzn-requestid", "cf-ray")

@@ -8,6 +8,7 @@ a forced tool would end their thinking, or be rejected beside it.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Literal, TypeAlias
 
@@ -19,6 +20,7 @@ from mull.dialects.traits import TRAITS
 from mull.neutral.messages import Message
 from mull.neutral.request import AnswerFormat, NamedTool, Note, RequestOptions, Tool
 from mull.neutral.target import Target
+from mull.policy.partial_json import value_start
 
 __all__ = ["FormatWay", "answer_value", "ask_in_format", "format_notes", "format_way", "tool_name"]
 
@@ -34,6 +36,7 @@ Your answer must be a single JSON value that fits the JSON schema below. Write t
 words before or after it, no code fence.
 
 """
+_JSON = json.JSONDecoder()
 _FENCED = re.compile(r"```[^\n]*\n(.*?)\n?```", re.DOTALL)
 
 
@@ -117,7 +120,9 @@ def _decode(text: str) -> Any:
 
 
 def _embedded(text: str) -> list[Any]:
-    """The only value within text: in a fence, or from the first bracket to the last."""
+    """The only value within text: in a fence, from the first bracket to the last, or from the
+    first on that begins one.
+    """
     tries = [found[1] for found in _FENCED.finditer(text)][-1:]
     starts = [at for sign in "{[" if (at := text.find(sign)) >= 0]
     if starts:
@@ -127,4 +132,8 @@ def _embedded(text: str) -> list[Any]:
             return [_decode(one)]
         except ValueError:
             continue
-    return []
+    start = value_start(text)
+    try:
+        return [] if start is None else [_JSON.raw_decode(text, start)[0]]
+    except (ValueError, RecursionError):
+        return []

@@ -98,7 +98,7 @@ def fullness(share: float | None) -> Fullness:
 
 
 def meter_of(prepared: Prepared) -> Meter:
-    """The meter of a request."""
+    """How much of the context window a prepared request takes, and what takes it."""
     return Meter(
         effective=prepared.tokens,
         raw=prepared.raw_tokens,

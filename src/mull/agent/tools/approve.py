@@ -93,7 +93,7 @@ class Questioner(Protocol):
 
 
 class Approver(Protocol):
-    """The one who answers."""
+    """Answers requests for approval; a program passes its own to a `Toolbox`."""
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Show the request and wait for an answer."""

@@ -13,7 +13,7 @@ from mull.dialects.openai_chat import DIALECT
 from mull.dialects.openai_chat.messages import MessageList
 from mull.dialects.openai_chat.reasoning import ReasoningRule
 from mull.dialects.parameters import write_parameters
-from mull.dialects.schemas import FORMAT_NAME, closed, is_strict
+from mull.dialects.schemas import FORMAT_NAME, closed, strict_form
 from mull.neutral.blocks import own_keys
 from mull.neutral.request import (
     AnswerFormat,
@@ -93,8 +93,9 @@ def _tool(tool: Tool) -> dict[str, Any]:
 def _format(wanted: AnswerFormat) -> dict[str, Any]:
     if wanted.schema is None:
         return {"type": "json_object"}
-    schema = closed(wanted.schema)
-    strict = is_strict(schema) if wanted.strict is None else wanted.strict
+    schema, strict = strict_form(wanted.schema)
+    if wanted.strict is not None:  # the schema is meant as it is
+        schema, strict = closed(wanted.schema), wanted.strict
     held = {"name": wanted.name or FORMAT_NAME, "schema": schema, "strict": strict}
     return {"type": "json_schema", "json_schema": held}
 

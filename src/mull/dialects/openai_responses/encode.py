@@ -14,7 +14,7 @@ from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.messages import InputItems
 from mull.dialects.openai_responses.shapes import NAMESPACE
 from mull.dialects.parameters import write_parameters
-from mull.dialects.schemas import FORMAT_NAME, closed, is_strict
+from mull.dialects.schemas import FORMAT_NAME, closed, strict_form
 from mull.neutral.blocks import as_keys, own_keys
 from mull.neutral.messages import Message
 from mull.neutral.request import (
@@ -137,8 +137,9 @@ def _tool(tool: Tool) -> dict[str, Any]:
 def _format(wanted: AnswerFormat) -> dict[str, Any]:
     if wanted.schema is None:
         return {"type": "json_object"}
-    schema = closed(wanted.schema)
-    strict = is_strict(schema) if wanted.strict is None else wanted.strict
+    schema, strict = strict_form(wanted.schema)
+    if wanted.strict is not None:  # the schema is meant as it is
+        schema, strict = closed(wanted.schema), wanted.strict
     name = wanted.name or FORMAT_NAME
     return {"type": "json_schema", "name": name, "schema": schema, "strict": strict}
 
