@@ -50,6 +50,7 @@ RUNS = [
     "ask -m mine/model -f missing.txt hello",
     "ask -m mine/model --continue --json hello",
     "batch -m mine/model missing.jsonl",
+    "fidelity no-such-adapter",
     "sweep -m mine/model missing.jsonl",
     "sweep -m mine/model talk.json",
     "batch -m nonsense-model talk.json",

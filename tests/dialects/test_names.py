@@ -14,6 +14,9 @@ from mull.neutral.messages import Dialect
 
 ROOT = Path(mull.__file__).parent
 NAMING = {
+    "adapters/openai_agents.py": "the two APIs between which the Agents SDK stands",
+    "dialects/batch_api.py": "a batch API that is called like its provider",
+    "neutral/target.py": "the same, for type checkers",
     "neutral/messages.py": "the list of names, for type checkers",
     "dialects/openai_chat/__init__.py": "the other API of its provider",
     "gateway/setups.py": "clients, some of which are called like a dialect",

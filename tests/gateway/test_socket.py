@@ -274,6 +274,7 @@ def test_a_client_that_asks_without_waiting_is_let_go():
 
 def test_what_waits_is_bounded_in_bytes_too(monkeypatch):
     monkeypatch.setattr(sockets, "MOST_BODY", 1_000)
+    monkeypatch.setattr(streaming, "SILENCE", 0.05)
     gate = Gate()
 
     async def conversation(connection):

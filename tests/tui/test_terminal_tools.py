@@ -11,6 +11,8 @@ import mcp_servers
 from mull.testing.server import STALL, Gate, ScriptedServer
 from tui.scripts import answer, call, calls, say, think
 
+pytestmark = pytest.mark.slow
+
 
 def results(request):
     return [m["content"] for m in request.json["messages"] if m["role"] == "tool"]

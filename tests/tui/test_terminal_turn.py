@@ -20,6 +20,8 @@ USAGE = {
 }
 LIVE = re.compile(r"Thinking… \d+ s · ~\d+ tokens")
 
+pytestmark = pytest.mark.slow
+
 
 def in_order(text, *words):
     at = [text.find(word) for word in words]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
+from mull.logs import log_warning
 
 try:
     from mull.adapters.llm import register_models as register_models
 except ImportError as error:
-    warnings.warn(str(error), stacklevel=1)
+    log_warning(str(error))
