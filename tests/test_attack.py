@@ -88,7 +88,7 @@ def test_what_broke_once_has_a_test_in_the_default_run(test):
     path, _, name = test.partition("::")
     before, found, _ = (ROOT / path).read_text().partition(f"\ndef {name}(")
     assert found
-    assert not re.search(r"mark\.(slow|live)", before.rpartition("\n\n\n")[2])
+    assert not re.search(r"mark\.(slow|live)", f"{before}\n".rpartition("\n\n\n")[2])
     assert not re.search(r"^pytestmark.*\b(slow|live)\b", before, re.MULTILINE)
 
 

@@ -5,7 +5,13 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mull.policy.partial_json import partial_value
+from mull.policy.partial_json import PartialJson
+
+
+def partial_value(text):
+    """What a text says by itself."""
+    return PartialJson().read(text)
+
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
 values = st.recursive(
@@ -30,9 +36,10 @@ def is_beginning(part, whole):
 @given(containers, st.booleans(), st.sampled_from([None, 1]))
 def test_every_cut_shows_a_beginning_that_only_grows(value, ascii_only, indent):
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
-    before = None
+    before, reading = None, PartialJson()
     for cut in range(len(text) + 1):
-        part = partial_value(text[:cut])
+        part = reading.read(text[:cut])
+        assert part == partial_value(text[:cut])
         if part is not None:
             assert is_beginning(part, value), text[:cut]
             assert before is None or is_beginning(before, part)
@@ -52,7 +59,7 @@ def test_what_may_still_change_is_left_out():
 
 def test_words_around_the_value_are_skipped():
     assert partial_value('```json\n{"a": "b') == {"a": "b"}
-    assert partial_value('Here it is: [1, 2]. "Done') == [1, 2]
+    assert partial_value('Here it is: ["1", 2]. "Done') == ["1", 2]
 
 
 def test_nothing_is_none():

@@ -11,8 +11,6 @@ import mcp_servers
 from mull.testing.server import STALL, Gate, ScriptedServer
 from tui.scripts import answer, call, calls, say, think
 
-pytestmark = pytest.mark.slow
-
 
 def results(request):
     return [m["content"] for m in request.json["messages"] if m["role"] == "tool"]
@@ -22,6 +20,7 @@ def write(path, text):
     return calls(call("write", path=path, content=text))
 
 
+@pytest.mark.slow
 def test_a_call_that_changes_something_is_shown_and_asked_about(converse):
     Path("notes.txt").write_text("old line\nkept line\n")
     replies = [
@@ -83,6 +82,7 @@ def test_a_call_that_changes_something_is_shown_and_asked_about(converse):
         assert len(server.requests) == 10
 
 
+@pytest.mark.slow
 def test_the_model_can_be_switched_in_the_middle_of_a_chain_of_tools(converse):
     Path("a.txt").write_text("content of a")
     replies = [write("b.txt", "b"), answer(say("Switched and done."))]
@@ -137,6 +137,7 @@ def test_a_server_of_tools_that_is_down_is_told_and_the_talk_goes_on(converse):
         terminal.wait_for("Without it.")
 
 
+@pytest.mark.slow
 def test_prompts_and_resources_of_a_server_are_said_as_they_are(converse, tmp_path):
     config = Path(os.environ["MULL_CONFIG_DIR"])
     config.mkdir(parents=True, exist_ok=True)
@@ -172,6 +173,7 @@ def test_something_said_in_the_middle_of_an_answer_does_not_cut_it_in_two(conver
         assert "No MCP servers" not in terminal.text[one:two]
 
 
+@pytest.mark.slow
 def test_a_question_of_the_model_is_answered_by_a_key_or_in_words(converse):
     ask = calls(call("ask_user", question="Tabs or spaces?", options=["tabs", "spaces"]))
     plain = calls(call("ask_user", question="Which name?"))
@@ -224,6 +226,7 @@ def test_all_of_a_long_command_can_be_seen_before_the_answer(converse):
         terminal.wait_for("Done.")
 
 
+@pytest.mark.slow
 def test_instructions_of_a_folder_are_shown_and_asked_about_once(start):
     Path("AGENTS.md").write_text("Speak of \x1b[31mtabs.\n" * 60)
     with ScriptedServer([answer(say("Hello.")), answer(say("Again."))]) as server:
