@@ -66,7 +66,7 @@ class Limiter:
         self._admitted = 0
         self._sent: dict[str, float] = {"requests": 0.0, "tokens": 0.0}
         self._output = 0.0
-        self.running = 0
+        self.running: int = 0
 
     @property
     def width(self) -> float:

@@ -44,6 +44,7 @@ from mull.policy.view.calls import names_on_wire
 
 if TYPE_CHECKING:
     from mull.dialects.writer import AnswerWriter
+    from mull.gateway.anchors import Past
     from mull.gateway.service import Gateway
 
 __all__ = ["Job"]
@@ -77,7 +78,7 @@ class Job:
         self.id: str = mint_answer_id(client.dialect)
         self.began: float = time.monotonic()
         self.keys: tuple[str, ...] = ()
-        self.past = drafts.past
+        self.past: Past = drafts.past
         self._gateway = gateway
         self._drafts = drafts
         order = drafts.routes()

@@ -23,8 +23,8 @@ class Signals:
     """
 
     def __init__(self, ready: Callable[[], None] = lambda: None, *, lifeline: bool = False) -> None:
-        self.stop = asyncio.Event()
-        self.at_once = asyncio.Event()
+        self.stop: asyncio.Event = asyncio.Event()
+        self.at_once: asyncio.Event = asyncio.Event()
         self._ready = ready
         self._lifeline = lifeline
         self._at_terminal = not lifeline and _has_terminal()

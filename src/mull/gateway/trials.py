@@ -46,7 +46,7 @@ class Trials:
         self._cooldowns = cooldowns
         self._errors: list[MullError] = []
         self._open = False
-        self.route = self._take()
+        self.route: Route = self._take()
 
     @property
     def is_last(self) -> bool:

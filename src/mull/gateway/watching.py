@@ -67,7 +67,7 @@ class Seen:
         self.id = number
         self._ended: Summary | None = None
         self.pieces: list[tuple[str, str]] = []
-        self.size = 3 * len(job.body) + _OVERHEAD
+        self.size: int = 3 * len(job.body) + _OVERHEAD
 
     @property
     def is_open(self) -> bool:

@@ -80,14 +80,16 @@ class Work:
         limits: ExchangeOptions | None = options.get("limits")
         self._attempts = ATTEMPTS if limits is None or limits.retry.attempts > 1 else 1
         given = limits or ExchangeOptions(retry=PATIENCE)
-        self.options = {**options, "limits": replace(given, gate=self._gate)}
+        self.options: dict[str, Any] = {**options, "limits": replace(given, gate=self._gate)}
         if "tools" in options:
             self.options["tools"] = tuple(options["tools"] or ())  # they are read more than once
-        self.described = described(self.options)
-        self.base = Conversation(model, **_runnable(self.options))
+        self.described: dict[str, Any] = described(self.options)
+        self.base: Conversation = Conversation(model, **_runnable(self.options))
         self.base.way()  # a missing key is reported before anything is sent
         self.model = model
-        self.progress = BatchProgress(len(items) if isinstance(items, Sized) else None)
+        self.progress: BatchProgress = BatchProgress(
+            len(items) if isinstance(items, Sized) else None
+        )
         self.notes: list[str] = []
         self.path = file
         self.file: BatchFile | None = None
