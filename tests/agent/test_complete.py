@@ -302,3 +302,83 @@ def test_a_schema_of_the_conversation_applies_to_every_turn_that_has_none():
         talk = mull.Conversation(SERVERS["kimi"], base_url=server.url, schema=City)
         values = [talk.ask("q").value, talk.ask("q", schema=list[int]).value, talk.ask("q").value]
     assert values == [City("Bern", 134000), [1, 2], City("Bern", 134000)]
+
+
+def sent(messages, model="moonshotai/kimi-k2-thinking", **options):
+    """The body of a request, and the notes on it."""
+    with StrictServer("kimi", [[Think("Hm."), Say("Yes.")]]) as server:
+        result = mull.complete(messages, model, base_url=server.url, **options)
+    return server.requests[-1].json, result.notes
+
+
+def test_all_messages_of_the_caller_are_sent():
+    body, _ = sent([mull.user("A document."), mull.user("A question.")])
+    assert [message["content"] for message in body["messages"]] == ["A document.", "A question."]
+    with StrictServer("kimi", [[Think("Hm."), Say("Yes.")]]) as server:
+        talk = mull.Conversation(SERVERS["kimi"], base_url=server.url)
+        talk.add(mull.user("A document."))
+        talk.ask("A question.")
+    assert "A document." in str(server.requests[-1].json["messages"])
+
+
+def test_a_history_in_the_form_of_another_provider_is_read():
+    thought = {"type": "thinking", "thinking": "T", "signature": "s"}
+    answer = {"role": "assistant", "content": [thought, {"type": "text", "text": "b"}]}
+    body, _ = sent([{"role": "user", "content": "a"}, answer, {"role": "user", "content": "c"}])
+    assert [message["content"] for message in body["messages"]] == ["a", "b", "c"]
+
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"name": "f", "description": "d", "input_schema": SCHEMA},
+        {"type": "custom", "name": "f", "description": "d", "input_schema": SCHEMA},
+        {"type": "function", "name": "f", "description": "d", "parameters": SCHEMA},
+        {"functionDeclarations": [{"name": "f", "description": "d", "parameters": SCHEMA}]},
+        {"toolSpec": {"name": "f", "description": "d", "inputSchema": {"json": SCHEMA}}},
+    ],
+)
+def test_a_schema_in_the_form_of_any_provider_is_offered(tool):
+    body, _ = sent("q", tools=[tool])
+    offered = {"name": "f", "description": "d", "parameters": SCHEMA}
+    assert body["tools"] == [{"type": "function", "function": offered}]
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"type": "web_search_20250305", "name": "web_search"},
+        {"googleSearch": {}},
+        {"name": "f", "parameters": [1]},
+    ],
+)
+def test_what_is_no_schema_is_refused_and_not_changed(tool):
+    with pytest.raises(mull.LocalError, match="HostedTool"):
+        sent("q", tools=[tool])
+
+
+def test_a_tool_that_the_provider_runs_is_passed_on():
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    with StrictServer("anthropic", [[Think("Hm."), Say("Yes.")]]) as server:
+        given = {
+            "base_url": server.url,
+            "key": "k",
+            "tools": [mull.HostedTool("anthropic", search)],
+        }
+        mull.complete("q", SERVERS["anthropic"], **given)
+    (offered,) = server.requests[-1].json["tools"]
+    assert search.items() <= offered.items()
+
+
+def test_a_strictness_that_is_not_sent_is_noted():
+    tool = {"type": "function", "name": "f", "parameters": SCHEMA, "strict": True}
+    _, notes = sent("q", tools=[tool])
+    assert any("strict of f" in note.text and note.warning for note in notes)
+
+
+def test_a_choice_of_no_tool_is_refused():
+    with pytest.raises(mull.LocalError, match="there are now"):
+        sent("q", tools=[NOW], tool_choice="nosuch")

@@ -88,11 +88,10 @@ def test_two_gateways_share_a_limit_and_a_killed_one_loses_no_count(home):
             def ask(number: int) -> int:
                 return status((one, other)[number % 2], path, token)
 
-            began = time.monotonic()
             with ThreadPoolExecutor(CLIENTS) as pool:
                 told = Counter(pool.map(ask, range(2 * LIMIT)))
             assert set(told) == {200, 429}
-            assert LIMIT <= told[200] <= LIMIT + CLIENTS or time.monotonic() - began > 60
+            assert LIMIT <= told[200] < 2 * LIMIT  # which is what two that do not share would admit
             (row,) = json.loads(mull("usage", "--json"))
             first.kill()
             first.wait()

@@ -18,7 +18,7 @@ from mull.agent.complete import (
     complete_stream,
     complete_stream_async,
 )
-from mull.agent.options import CompleteOptions
+from mull.agent.options import CompleteOptions, check_names
 from mull.agent.results import Result
 from mull.neutral.blocks import Block, MediaBlock, TextBlock, ToolResultBlock
 from mull.neutral.errors import LocalError
@@ -41,7 +41,7 @@ try:
         convert_to_json_schema,
         convert_to_openai_tool,
     )
-    from pydantic import Field, model_validator
+    from pydantic import Field, field_serializer, model_validator
 except ImportError as error:
     raise ImportError(missing("langchain", error)) from error
 
@@ -69,9 +69,14 @@ class ChatMull(BaseChatModel):
     @classmethod
     def _sort(cls, given: dict[str, Any]) -> dict[str, Any]:
         names = CompleteOptions.__optional_keys__ - cls.model_fields.keys()
+        check_names(given, names | cls.model_fields.keys(), "ChatMull")
         options = {name: value for name, value in given.items() if name in names}
         fields = {name: value for name, value in given.items() if name not in names}
         return {**fields, "options": {**fields.get("options", {}), **options}}
+
+    @field_serializer("options")
+    def _shown(self, options: dict[str, Any]) -> dict[str, Any]:
+        return {name: one for name, one in options.items() if name not in _SECRET}
 
     @property
     def _llm_type(self) -> str:

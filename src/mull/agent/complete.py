@@ -24,7 +24,7 @@ from mull.agent.turn import Limits
 from mull.dialects.serving import read_history, recognised
 from mull.neutral.errors import LocalError
 from mull.neutral.messages import Message
-from mull.neutral.request import Note, Tool
+from mull.neutral.request import HostedTool, Note, Tool
 from mull.neutral.target import Target
 
 __all__ = [
@@ -94,16 +94,20 @@ def _started(
 ) -> tuple[Conversation, Turn]:
     check_names(options, CompleteOptions.__optional_keys__, "complete")
     given: dict[str, Any] = {**options}
-    offered = tuple(map(definition, given.pop("tools", None) or ()))
+    tools = tuple(given.pop("tools", None) or ())
+    hosted = tuple(one for one in tools if isinstance(one, HostedTool))
+    offered = [
+        one for tool in tools if not isinstance(tool, HostedTool) for one in definitions(tool)
+    ]
     talk = Conversation(model, **given)
     history, system, notes = read_messages(messages, talk.target)
     for message in history:
         talk.add(message)
     request = talk.options
     system = "\n\n".join(part for part in (request.system, system) if part)
-    talk._change_requests(tools=offered, system=system)
+    talk._change_requests(tools=tuple(offered), hosted_tools=hosted, system=system)
     turn = talk._turn(limits=_ONE_REQUEST)
-    turn.note(*notes)
+    turn.note(*notes, *_strict_notes(tools))
     return talk, turn
 
 
@@ -122,7 +126,7 @@ def read_messages(given: History, target: Target) -> tuple[list[Message], str, l
             continue
         dicts: Sequence[Any] = list(run)
         dialect = recognised(dicts, has_system=False)
-        found = read_history(dialect, dicts, None, target)
+        found = read_history(dialect, dicts, None, target if dialect == target.dialect else None)
         read += found.messages
         systems += [found.system] if found.system else []
         if found.rest:
@@ -130,6 +134,19 @@ def read_messages(given: History, target: Target) -> tuple[list[Message], str, l
     if not read:
         raise LocalError("there are no messages to answer")
     return read, "\n\n".join(systems), notes
+
+
+def definitions(
+    given: Callable[..., Any] | RunnableTool | Tool | Mapping[str, Any],
+) -> list[Tool]:
+    """The definitions of a tool; a dictionary may describe several.
+
+    Raises:
+        LocalError: it is not a tool; says why.
+    """
+    if isinstance(given, Mapping) and isinstance(given.get("functionDeclarations"), list):
+        return [definition(one) for one in given["functionDeclarations"]]
+    return [definition(given)]
 
 
 def definition(given: Callable[..., Any] | RunnableTool | Tool | Mapping[str, Any]) -> Tool:
@@ -146,17 +163,27 @@ def definition(given: Callable[..., Any] | RunnableTool | Tool | Mapping[str, An
         from mull.agent.functions import Tool as FunctionTool
 
         return FunctionTool(handler=given).definition
-    inner = given.get("function", given)
+    inner = given.get("function") or given.get("toolSpec") or given
     name = inner.get("name") if isinstance(inner, Mapping) else None
-    if not isinstance(name, str):
+    schema = next((inner[key] for key in _SCHEMAS if key in inner), None) if name else None
+    if isinstance(schema, Mapping) and isinstance(schema.get("json"), Mapping):
+        schema = schema["json"]  # as Bedrock writes it
+    is_run_there = schema is None and given.get("type", "function") != "function"
+    if is_run_there or not isinstance(name, str) or not isinstance(schema, Mapping | None):
         raise LocalError(
-            "a tool given as a dictionary needs a name, a description and parameters"
-            f" (a JSON schema), not {', '.join(map(str, given)) or 'nothing'}"
+            "a tool given as a dictionary needs a name, a description and parameters (a JSON "
+            f"schema), not {', '.join(map(str, given)) or 'nothing'}; one that the provider runs "
+            "is given as mull.HostedTool(dialect, data)"
         )
-    schema: Mapping[str, Any] = next(
-        (inner[key] for key in _SCHEMAS if isinstance(inner.get(key), Mapping)), {}
-    )
-    return Tool(name, str(inner.get("description") or ""), dict(schema))
+    return Tool(name, str(inner.get("description") or ""), dict(schema or {}))
+
+
+def _strict_notes(tools: Iterable[Any]) -> list[Note]:
+    """Notes about tools whose schema the endpoint was to enforce."""
+    inner = [one.get("function") or one for one in tools if isinstance(one, Mapping)]
+    names = [str(one.get("name")) for one in inner if one.get("strict") is True]
+    text = f"not sent: strict of {', '.join(names)}: arguments may depart from the schema"
+    return [Note("tools", text, warning=True)] if names else []
 
 
 _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")

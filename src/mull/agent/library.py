@@ -186,7 +186,8 @@ class Conversation:
 
     def add(self, message: Message) -> None:
         """Put a message at the end of the history without asking for an answer."""
-        self._keep(Entry(check_message(message), time.time()))
+        # without a time it was not asked here, and so is no question that failed
+        self._keep(Entry(check_message(message)))
 
     def steer(self, said: Said) -> bool:
         """Send a message while the model works: it is sent with the next tool results (`Steered`

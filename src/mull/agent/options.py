@@ -20,7 +20,7 @@ from mull.agent.reach import Key
 from mull.client.connections import ConnectionOptions
 from mull.neutral.errors import LocalError
 from mull.neutral.messages import Dialect, Message
-from mull.neutral.request import NamedTool, RequestOptions, ToolChoice, ToolDefinition
+from mull.neutral.request import HostedTool, NamedTool, RequestOptions, ToolChoice, ToolDefinition
 
 if TYPE_CHECKING:
     from mull.agent.approving import ApproveFunction
@@ -37,6 +37,7 @@ __all__ = [
     "ReachOptions",
     "RequestParameters",
     "TurnParameters",
+    "check_choice",
     "check_names",
     "limited",
     "parameters_over",
@@ -100,11 +101,11 @@ class ReachOptions(ConnectionOptions, total=False):
 
 class CompleteOptions(RequestParameters, ReachOptions, total=False):
     """The keywords of `complete`. Tools are offered, not run: functions, `Tool` values, or JSON
-    schemas in the form of any provider.
+    schemas in the form of any provider; a `HostedTool` is run by the provider.
     """
 
     system: str | None
-    tools: Iterable[AnyTool | ToolDefinition | Mapping[str, Any]]
+    tools: Iterable[AnyTool | ToolDefinition | HostedTool | Mapping[str, Any]]
     settings: Mapping[str, object] | None
 
 
@@ -212,6 +213,25 @@ def check_names(given: Collection[str], known: Collection[str], function: str) -
     for name in given:
         if name not in known:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+
+
+def check_choice(options: RequestOptions) -> None:
+    """Reject a tool choice that names no tool.
+
+    Raises:
+        LocalError: says which tools there are.
+    """
+    choice = options.tool_choice
+    if not isinstance(choice, NamedTool):
+        return
+    names = [tool.name for tool in options.tools]
+    names += [str(tool.data.get("name") or tool.name) for tool in options.hosted_tools]
+    if choice.name not in names:
+        there = f"there are {', '.join(names)}" if names else "there are none"
+        raise LocalError(
+            "tool_choice must be auto, none, required, or the name of a tool, not"
+            f" {choice.name!r}: {there}"
+        )
 
 
 def parameters_over(base: Parameterized, given: Mapping[str, Any]) -> Parameterized:

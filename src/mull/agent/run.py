@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from mull.agent.answering import Answer
 from mull.agent.hub import Hub
+from mull.agent.options import check_choice
 from mull.agent.turn import (
     FINAL,
     Limits,
@@ -373,7 +374,9 @@ def _read_value(turn: Turn, message: Message) -> MisfitError | None:
 
 def _prepare(turn: Turn, situation: Situation) -> Prepared:
     choice = situation.options.tool_choice
-    if turn.progress.round > 1 and choice not in (None, "auto", "none"):
+    if turn.progress.round == 1:
+        check_choice(situation.options)
+    elif choice not in (None, "auto", "none"):
         # forced again after its result, the model could never answer
         situation = replace(situation, options=replace(situation.options, tool_choice=None))
     if turn.cut is None:

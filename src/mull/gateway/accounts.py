@@ -3,8 +3,8 @@
 Before a request is sent, its estimated usage is reserved; when it ends, the reservation is replaced
 by the actual usage. That is written to the ledger at once, in one batch with everything that ended
 during the previous write, and counted in memory until then. A single gateway therefore never admits
-more than the limits allow by its estimates, and several gateways on one ledger exceed them by no
-more than the requests in flight.
+more than the limits allow by its estimates. Several gateways on one ledger exceed them by what the
+others have admitted and not written yet: requests in flight, and the last tenth of a second.
 
 If the ledger fails, limits are checked against the last usage read from it, and new usage is
 written once the ledger works again.

@@ -126,8 +126,11 @@ def test_the_same_question_twice_is_asked_twice_and_two_equal_ids_are_an_error()
         results = run(server, ["a", "a"]).results()
         assert results[0].id != results[1].id
         assert len(server.requests) == 2
-        with pytest.raises(mull.LocalError, match="two items have the id 'x'"):
-            run(server, [{"prompt": "a", "id": "x"}, {"prompt": "b", "id": "x"}]).results()
+        items = [{"prompt": "a", "id": "x"}, {"prompt": "b", "id": "x"}, {"prompt": "c"}]
+        first, second, third = run(server, items).results()
+    assert (first.error, third.error) == (None, None)
+    with pytest.raises(mull.LocalError, match="two items have the id 'x'"):
+        second.unwrap()
 
 
 @dataclass

@@ -72,8 +72,10 @@ def read_items(given: Iterable[Any]) -> Iterator[Item]:
         count = seen[item.id] = seen.get(item.id, 0) + 1
         if count > 1:
             if item.id != item.hash[:_ID]:
-                raise LocalError(f"two items have the id {item.id!r}: make the ids unique")
-            item = msgspec.structs.replace(item, id=f"{item.id}-{count}")
+                twice = LocalError(f"two items have the id {item.id!r}: make the ids unique")
+                item = Item(index, f"#{index}", "", one, "", error=twice)
+            else:
+                item = msgspec.structs.replace(item, id=f"{item.id}-{count}")
         yield item
 
 
