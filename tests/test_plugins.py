@@ -9,6 +9,7 @@ import pytest
 import mull
 from mull.neutral.errors import ConfigError
 from mull.plugins import load_plugin, load_plugins, plugin_names
+from mull.testing import Call, Say, StrictServer, Think
 
 MODULE = """
 from contextlib import asynccontextmanager
@@ -116,3 +117,27 @@ def test_a_transport_by_its_name(installed):
         "the plugin 'bad' (mull.transports) of the package corp cannot be created: "
         "ValueError: no network card"
     )
+
+
+def test_a_tool_and_a_store_are_used_by_their_names(installed):
+    module = (
+        MODULE + "\ndef memory():\n    made.append(mull.MemorySessions())\n    return made[-1]\n"
+    )
+    entries = "[mull.tools]\nweather = corp:weather\n[mull.stores]\nkept = corp:memory\n"
+    installed("corp", entries, module)
+    script = [[Think("?"), Call("weather", {"city": "Oslo"})], [Think("!"), Say("Rain.")]]
+    with StrictServer("kimi", script) as server:
+        given = {"base_url": server.url, "key": "k", "tools": ["weather"]}
+        talk = mull.open_session("t", model="moonshotai/kimi-k2-thinking", store="kept", **given)
+        with talk:
+            assert talk.ask("How is it?").text == "Rain."
+        assert server.requests[-1].json["messages"][-1]["content"] == "rain"
+    (store,) = sys.modules["corp"].made
+    assert [info.name for info in store.list()] == ["t"]
+
+
+def test_a_name_that_nobody_has_installed_is_refused():
+    with pytest.raises(ConfigError, match=r"no package has installed 'nosuch' in mull.tools"):
+        mull.Conversation("openai/gpt-5", key="k", tools=["nosuch"])
+    with pytest.raises(ConfigError, match=r"no package has installed 'nosuch' in mull.stores"):
+        mull.open_session("t", model="openai/gpt-5", key="k", store="nosuch")

@@ -9,14 +9,15 @@ before it is used. One that cannot be loaded is an error that names it and its p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 
-from mull.neutral.errors import ConfigError
+from mull.neutral.errors import ConfigError, MullError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from importlib.metadata import EntryPoint
 
-__all__ = ["Group", "Plugin", "load_plugin", "load_plugins", "plugin_names"]
+__all__ = ["Group", "Plugin", "create", "load_plugin", "load_plugins", "plugin_names"]
 
 Group: TypeAlias = Literal["mull.tools", "mull.stores", "mull.transports"]
 """The kinds of plugins. A tool is anything that `tools=` takes; a store or a transport is a
@@ -57,6 +58,21 @@ def load_plugin(group: Group, name: str) -> Plugin:
             f"the packages {' and '.join(packages)} both have {name!r} in {group}: uninstall one"
         )
     return _loaded(group, found[0])
+
+
+def create(group: Group, name: str) -> object:
+    """What the function returns that is installed under a name.
+
+    Raises:
+        ConfigError: there is none, or it fails.
+    """
+    plugin = load_plugin(group, name)
+    try:
+        return cast("Callable[[], object]", plugin.value)()
+    except MullError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"{plugin} cannot be created: {type(error).__name__}: {error}") from error
 
 
 def load_plugins(group: Group) -> tuple[list[Plugin], list[str]]:

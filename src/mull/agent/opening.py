@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import date
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from mull.agent.session import Session
 from mull.logs import log_warning
@@ -220,14 +220,15 @@ def open_session(
     model: str | None = None,
     last: bool = False,
     folder: str | None = None,
-    store: SessionStore | None = None,
+    store: SessionStore | str | None = None,
     toolbox: Toolbox | None = None,
     **more: Unpack[ConversationOptions],
 ) -> Session:
     """The stored session of this name or id; it is created if it does not exist.
 
     Without a name it is a new one, or the `last` one of the folder. Takes what `Conversation`
-    takes. The servers of a `toolbox` are started, and end when the session is closed.
+    takes. A `store` may be the name under which a package has installed one. The servers of a
+    `toolbox` are started, and end when the session is closed.
 
     Raises:
         LocalError: the model is unknown, or another process has the session open.
@@ -243,7 +244,7 @@ async def open_session_async(
     model: str | None = None,
     last: bool = False,
     folder: str | None = None,
-    store: SessionStore | None = None,
+    store: SessionStore | str | None = None,
     toolbox: Toolbox | None = None,
     **more: Unpack[ConversationOptions],
 ) -> Session:
@@ -256,7 +257,7 @@ async def _open(
     model: str | None,
     last: bool,
     folder: str | None,
-    store: SessionStore | None,
+    store: SessionStore | str | None,
     toolbox: Toolbox | None,
     **more: Unpack[ConversationOptions],
 ) -> Session:
@@ -275,4 +276,8 @@ async def _open(
         settings=parse_all(given.pop("settings", None) or {}),
     )
     engine = given.pop("engine", None) or shared.engine()
+    if isinstance(store, str):
+        from mull.plugins import create
+
+        store = cast("SessionStore", create("mull.stores", store))
     return await open_kept(store or open_sessions(), engine, opening, toolbox=toolbox, **given)

@@ -8,12 +8,12 @@ before the config file, and that before the environment.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from mull.neutral.errors import ConfigError, MullError
-from mull.plugins import load_plugin
+from mull.neutral.errors import ConfigError
+from mull.plugins import create
 
 if TYPE_CHECKING:
     from mull.client.answer import Client
@@ -144,10 +144,4 @@ def _create(name: str) -> object:
     Raises:
         ConfigError: there is none, or it cannot be created.
     """
-    plugin = load_plugin("mull.transports", name)
-    try:
-        return cast("Callable[[], object]", plugin.value)()
-    except MullError:
-        raise
-    except Exception as error:
-        raise ConfigError(f"{plugin} cannot be created: {type(error).__name__}: {error}") from error
+    return create("mull.transports", name)
