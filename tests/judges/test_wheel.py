@@ -140,7 +140,11 @@ def test_every_extra_is_tried():
     assert USES.keys() == EXTRAS.keys() - {"terminal"}
 
 
-@pytest.mark.parametrize("extra", USES)
+# each takes half a minute; the sum of them is tried below
+ALONE = USES if "MULL_EVERY_EXTRA" in os.environ else ("tokens", "serve")
+
+
+@pytest.mark.parametrize("extra", ALONE)
 def test_an_extra_brings_what_its_feature_needs(dist, installed, tmp_path, extra):
     """Beside an environment that has none: a folder is made faster than another environment."""
     python, beside = installed / "python", tmp_path / "beside"
