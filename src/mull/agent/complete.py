@@ -137,7 +137,7 @@ def read_messages(given: History, target: Target) -> tuple[list[Message], str, l
 
 
 def definitions(
-    given: Callable[..., Any] | RunnableTool | Tool | Mapping[str, Any] | str,
+    given: Callable[..., Any] | RunnableTool | Tool | Mapping[str, Any],
 ) -> list[Tool]:
     """The definitions of a tool; a dictionary may describe several.
 
@@ -149,16 +149,12 @@ def definitions(
     return [definition(given)]
 
 
-def definition(given: Callable[..., Any] | RunnableTool | Tool | Mapping[str, Any] | str) -> Tool:
+def definition(given: Callable[..., Any] | RunnableTool | Tool | Mapping[str, Any]) -> Tool:
     """The definition of a tool.
 
     Raises:
         LocalError: it is not a tool; says why.
     """
-    if isinstance(given, str):
-        from mull.agent.functions import installed
-
-        given = installed(given)
     if isinstance(given, Tool):
         return given
     if isinstance(given, RunnableTool):

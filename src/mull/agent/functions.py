@@ -37,7 +37,7 @@ from mull.policy.approval import Asked
 from mull.policy.json_schema import first_misfit
 from mull.policy.json_schema_faults import first_fault
 
-__all__ = ["AnyTool", "Tool", "installed", "tool", "tools_from"]
+__all__ = ["AnyTool", "Tool", "tool", "tools_from"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -148,7 +148,7 @@ class Tool:
         return PreparedCall(call, self.source, asked, preview, work)
 
 
-AnyTool: TypeAlias = Callable[..., Any] | RunnableTool | str
+AnyTool: TypeAlias = Callable[..., Any] | RunnableTool
 """What can be passed as a tool: a function, a `Tool`, or another object with its methods."""
 
 _NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
@@ -196,18 +196,6 @@ def tool(
     return mark if function is None else mark(function)
 
 
-def installed(name: str) -> Callable[..., Any] | RunnableTool:
-    """The tool that a package has installed under this name.
-
-    Raises:
-        ConfigError: none has, or it cannot be loaded.
-    """
-    from mull.plugins import load_plugin
-
-    found: Any = load_plugin("mull.tools", name).value
-    return found  # type: ignore[no-any-return]
-
-
 def tools_from(given: Iterable[AnyTool], *, guarded: bool = False) -> dict[str, RunnableTool]:
     """The tools by name. If they are `guarded`, those that do not say otherwise change something.
 
@@ -216,7 +204,6 @@ def tools_from(given: Iterable[AnyTool], *, guarded: bool = False) -> dict[str, 
     """
     tools: dict[str, RunnableTool] = {}
     for one in given:
-        one = installed(one) if isinstance(one, str) else one
         made = one if isinstance(one, RunnableTool) else Tool(handler=one)
         if isinstance(made, Tool):
             if made.handler is None:
