@@ -27,7 +27,8 @@ _INTRO = """\
 Many clients show a model's reasoning; few send it back as the provider wants it. This page shows
 what becomes of it. mull and other libraries hold the same {count} conversations, each taken from
 a public report of a failure, with endpoints on loopback that enforce the real providers' rules.
-The bytes that come back decide.
+The bytes that come back decide. The figures are preliminary: they were measured in several runs
+while the suite grew, and only its authors have reviewed the adapters of other systems.
 
 ![How many cases each system keeps](images/fidelity.svg)
 

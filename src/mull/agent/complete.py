@@ -17,7 +17,7 @@ from mull.agent.given import Said, as_message, check_message, is_said
 from mull.agent.library import Conversation
 from mull.agent.options import CompleteOptions, check_names
 from mull.agent.results import Result, result_of
-from mull.agent.run import Turn
+from mull.agent.run import LIMITS, Turn
 from mull.agent.streams import AsyncStream, Stream
 from mull.agent.tools.tool import RunnableTool
 from mull.agent.turn import Limits
@@ -33,8 +33,8 @@ __all__ = [
     "complete_async",
     "complete_stream",
     "complete_stream_async",
-    "definition",
-    "read_messages",
+    "described_tools",
+    "turn_over",
 ]
 
 History: TypeAlias = Said | Iterable[Message | Mapping[str, Any]]
@@ -95,23 +95,33 @@ def _started(
     check_names(options, CompleteOptions.__optional_keys__, "complete")
     given: dict[str, Any] = {**options}
     tools = tuple(given.pop("tools", None) or ())
-    hosted = tuple(one for one in tools if isinstance(one, HostedTool))
-    offered = [
-        one for tool in tools if not isinstance(tool, HostedTool) for one in definitions(tool)
-    ]
     talk = Conversation(model, **given)
-    history, system, notes = read_messages(messages, talk.target)
+    return talk, turn_over(talk, messages, tools, _ONE_REQUEST)
+
+
+def turn_over(
+    talk: Conversation, messages: History, tools: Sequence[Any] = (), limits: Limits = LIMITS
+) -> Turn:
+    """The turn of a new conversation that answers these messages.
+
+    The tools are offered, not run: whoever handles their calls decides what follows, so that the
+    turn is one request then, whatever the limits.
+
+    Raises:
+        LocalError: the messages or a tool cannot be read; says why.
+    """
+    offered, hosted = described_tools(tools)
+    history, system, notes = _read_messages(messages, talk.target)
     for message in history:
         talk.add(message)
-    request = talk.options
-    system = "\n\n".join(part for part in (request.system, system) if part)
-    talk._change_requests(tools=tuple(offered), hosted_tools=hosted, system=system)
-    turn = talk._turn(limits=_ONE_REQUEST)
+    system = "\n\n".join(part for part in (talk.options.system, system) if part)
+    talk._change_requests(tools=offered, hosted_tools=hosted, system=system)
+    turn = talk._turn(limits=_ONE_REQUEST if tools else limits)
     turn.note(*notes, *_strict_notes(tools))
-    return talk, turn
+    return turn
 
 
-def read_messages(given: History, target: Target) -> tuple[list[Message], str, list[Note]]:
+def _read_messages(given: History, target: Target) -> tuple[list[Message], str, list[Note]]:
     """The messages, the system prompt among them, and what could not be read."""
     if is_said(given):
         return [as_message(given)], "", []
@@ -136,20 +146,25 @@ def read_messages(given: History, target: Target) -> tuple[list[Message], str, l
     return read, "\n\n".join(systems), notes
 
 
-def definitions(
-    given: Callable[..., Any] | RunnableTool | Tool | Mapping[str, Any],
-) -> list[Tool]:
-    """The definitions of a tool; a dictionary may describe several.
+def described_tools(given: Iterable[Any]) -> tuple[tuple[Tool, ...], tuple[HostedTool, ...]]:
+    """The definitions of tools, and those that the provider runs.
 
     Raises:
-        LocalError: it is not a tool; says why.
+        LocalError: one of them is not a tool; says why.
     """
-    if isinstance(given, Mapping) and isinstance(given.get("functionDeclarations"), list):
-        return [definition(one) for one in given["functionDeclarations"]]
-    return [definition(given)]
+    tools: list[Tool] = []
+    hosted: list[HostedTool] = []
+    for one in given:
+        if isinstance(one, HostedTool):
+            hosted.append(one)
+        elif isinstance(one, Mapping) and isinstance(one.get("functionDeclarations"), list):
+            tools += map(_definition, one["functionDeclarations"])
+        else:
+            tools.append(_definition(one))
+    return tuple(tools), tuple(hosted)
 
 
-def definition(given: Callable[..., Any] | RunnableTool | Tool | Mapping[str, Any]) -> Tool:
+def _definition(given: Callable[..., Any] | RunnableTool | Tool | Mapping[str, Any]) -> Tool:
     """The definition of a tool.
 
     Raises:

@@ -104,13 +104,20 @@ def _outcome(one: BatchResult, base: Outcome) -> Outcome:
     return msgspec.structs.replace(
         base,
         answer=result.text,
-        thinking_tokens=estimate_thinking_tokens(result.message) if counted is None else counted,
+        thinking_tokens=_estimated(result) if counted is None else counted,
         estimated=counted is None and bool(result.thinking),
         tokens=_total(result),
         cost=result.cost,
         first=result.first_seconds,
         seconds=result.seconds,
     )
+
+
+def _estimated(result: Result) -> int | None:
+    """The tokens of the thinking that was shown; unknown if there is none, since a provider may
+    hide it.
+    """
+    return estimate_thinking_tokens(result.message) if result.thinking else None
 
 
 def _total(result: Result) -> int | None:

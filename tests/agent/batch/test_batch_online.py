@@ -463,7 +463,7 @@ def test_dropping_an_async_batch_stops_what_is_under_way():
         ({"prompt": "x"}, {}, "needs a list of items"),
         ([], {"concurrency": 0}, "concurrency must be"),
         ([], {"messages": []}, "belong to its items"),
-        ([], {"wait": False}, "is for a provider_batch"),
+        ([], {"wait": False}, "needs provider_batch=True"),
         ([], {"provider_batch": True}, "no batch API"),
         ([], {"max_tokens": "x"}, "max_tokens must be"),
     ],
@@ -537,3 +537,14 @@ def test_the_file_is_for_other_programs_too(tmp_path):
     assert first["result"]["usage"]["output"] == 5
     assert second["error"]["type"] == "ContentFilterError"
     assert second["error"]["status"] == 400
+
+
+def test_tools_that_are_only_described_are_offered_in_every_form():
+    """The same forms as for `complete`, and what the provider runs."""
+    schema = {"type": "object", "properties": {}}
+    search = mull.HostedTool("openai-chat", {"type": "web_search"})
+    with ScriptedServer(echo) as server:
+        declared = {"functionDeclarations": [{"name": "f", "parameters": schema}]}
+        (result,) = run(server, ["a"], tools=[declared, search]).results()
+    assert result.error is None
+    assert server.requests[-1].json["tools"][0]["function"]["name"] == "f"

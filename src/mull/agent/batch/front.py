@@ -82,7 +82,7 @@ def _work(
         given = {**options}
         return ProviderWork(items, model, given, concurrency=concurrency, file=path, wait=wait)
     if not wait:
-        raise LocalError("wait=False is for a provider_batch: other answers have to be waited for")
+        raise LocalError("wait=False needs provider_batch=True: only a provider answers later")
     return Work(items, model, {**options}, concurrency=concurrency, file=path)
 
 

@@ -137,9 +137,9 @@ def described(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain(name: str, value: Any) -> Any:
     if name == "tools":
-        from mull.agent.complete import definition
+        from mull.agent.complete import described_tools
 
-        return [definition(tool) for tool in value]
+        return described_tools(value)
     if name == "schema":
         from mull.agent.structured import shape_of
 

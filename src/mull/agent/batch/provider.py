@@ -102,7 +102,7 @@ class ProviderWork(Work):
         super().__init__(items, model, options, concurrency=concurrency, file=file)
         self._api(self.base)
         if not wait and file is None:
-            raise LocalError("a batch that is not waited for needs a file to be collected from")
+            raise LocalError("wait=False needs a file: it says what was submitted, and to where")
         self._waits = wait
         self._sent: list[_Sent] = []
 
@@ -117,7 +117,7 @@ class ProviderWork(Work):
         Raises:
             RemoteError: the provider cannot be reached, or refuses.
         """
-        if self._sent:  # it is waited for here
+        if self._sent:  # the answers are polled here
             await self._cancel(self._sent)
             return
         if self.path is None:

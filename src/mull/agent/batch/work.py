@@ -18,11 +18,10 @@ from msgspec.structs import replace
 from mull.agent.batch.file import BatchFile
 from mull.agent.batch.items import Item, described, read_items
 from mull.agent.batch.values import BatchProgress, BatchResult
-from mull.agent.complete import definition, read_messages
+from mull.agent.complete import turn_over
 from mull.agent.library import Conversation
 from mull.agent.results import Result, result_of
 from mull.agent.structured import shape_of
-from mull.agent.turn import Limits
 from mull.client.clock import say_seconds
 from mull.client.exchange import ExchangeOptions
 from mull.client.limiter import LONGEST_ASKED, Gate
@@ -35,7 +34,7 @@ from mull.neutral.errors import (
     QuotaError,
     RateLimitError,
 )
-from mull.neutral.request import Tool
+from mull.neutral.request import HostedTool, Tool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -49,7 +48,6 @@ PATIENCE = RetryRules(attempts=10, longest_wait=LONGEST_ASKED)
 """Nobody waits in front of a batch: it asks again for longer, and waits as long as it is told."""
 ATTEMPTS = 3
 """How often an item is asked from the beginning, beside the attempts of each request."""
-_ONE_REQUEST = Limits(rounds=1, nudges=0, shortenings=0, overflows=0)
 
 
 class Work:
@@ -205,15 +203,8 @@ class Work:
             talk = self.base.fork()
         else:
             talk = Conversation(item.model or self.model, **_runnable(options))
-        history, system, notes = read_messages(item.messages, talk.target)
-        for message in history:
-            talk.add(message)
-        system = "\n\n".join(part for part in (talk.options.system, system) if part)
-        offered = () if talk.tools else tuple(map(definition, options.get("tools") or ()))
-        talk._change_requests(tools=offered, system=system)
-        turn = talk._turn(limits=_ONE_REQUEST) if offered else talk._turn()
-        turn.note(*notes)
-        return talk, turn
+        offered = () if talk.tools else tuple(options.get("tools") or ())
+        return talk, turn_over(talk, item.messages, offered)
 
     async def _answered(self, item: Item) -> tuple[Result, Any]:
         """The answer to an item; one that breaks off, or is crowded out by others, is asked for
@@ -250,7 +241,7 @@ def _runnable(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options, without tools that are only described."""
     given = dict(options)
     tools = tuple(given.get("tools") or ())
-    if not tools or any(isinstance(tool, Tool | Mapping) for tool in tools):
+    if not tools or any(isinstance(tool, Tool | HostedTool | Mapping) for tool in tools):
         given.pop("tools", None)
     return given
 
