@@ -94,7 +94,7 @@ def test_values_by_schema(capfdbinary, tmp_path):
         ("{", ("questions.jsonl",), 'line 1 of "questions.jsonl" is not JSON'),
         ('"a"\n\nplain text', ("questions.jsonl",), "line 3 of"),
         ('"a"', ("questions.jsonl", "--concurrency", "0"), "concurrency must be"),
-        ('"a"', ("questions.jsonl", "--no-wait"), "wait=False is for a provider_batch"),
+        ('"a"', ("questions.jsonl", "--no-wait"), "wait=False needs provider_batch=True"),
         ('"a"', ("questions.jsonl", "--provider-batch"), "has no batch API"),
         ('"a"', ("questions.jsonl", "-o", "questions.jsonl"), "is not the file of a batch"),
         ('"a"', ("questions.jsonl", "--schema", "nothing.json"), "nothing.json"),
