@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from fidelity.crossing import all_pairs
 from fidelity.table import all_cases
 from fidelity.wire import Json, compact
 from mull.testing.fidelity.case import Case
@@ -19,12 +20,16 @@ HERE = Path(__file__).parent
 
 
 def rendered() -> Mapping[Path, str]:
-    """Every generated file and what it must hold: a file of cases per first endpoint."""
+    """Every generated file and what it must hold: cases by their first endpoint, pairs by the API
+    of their client.
+    """
     files: dict[str, list[Json]] = defaultdict(list)
     for case in all_cases():
-        files[case["id"].partition("/")[0]].append(case)
+        files[f"cases/{case['id'].partition('/')[0]}"].append(case)
+    for pair in all_pairs():
+        files[f"pairs/{pair['id'].partition('-to-')[0]}"].append(pair)
     found = {
-        HERE / "cases" / f"{name}.json": "[\n" + ",\n".join(map(compact, cases)) + "\n]\n"
+        HERE / f"{name}.json": "[\n" + ",\n".join(map(compact, cases)) + "\n]\n"
         for name, cases in files.items()
     }
     schema = msgspec.json.encode(msgspec.json.schema(list[Case]))
@@ -44,6 +49,7 @@ def main() -> int:
             print(f"{path.relative_to(HERE.parent)} is stale: run `python -m fidelity.build`")
         return bool(stale)
     for path in stale:
+        path.parent.mkdir(exist_ok=True)
         path.write_text(rendered()[path], "utf-8")
     return 0
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fidelity.wire import Answer, Call, Json, Part, Say, Think, write
+from fidelity.wire import FORMAT, Answer, Call, Json, Part, Say, Think, write
 
 __all__ = ["ENDPOINTS", "Spec", "returned"]
 
@@ -21,6 +21,8 @@ class Spec:
     rules: str
     api: str
     field: str = ""
+    reads: str = ""
+    """Another field in which it takes its reasoning back."""
     keeps: bool = False
     """Whether the reasoning of earlier turns is to be sent back too, by its own documentation."""
     forbids: tuple[Json, ...] = ()
@@ -69,7 +71,7 @@ ENDPOINTS = {
     "kimi": _chat("kimi", "kimi-k2.5", "kimi", "reasoning_content", keeps=True),
     "deepseek": _chat("deepseek", "deepseek-v4-pro", "deepseek", "reasoning_content", keeps=True),
     "zai": _chat("zai", "glm-4.7", "chat", "reasoning_content"),
-    "vllm": _chat("vllm", "Qwen/Qwen3-32B", "chat", "reasoning"),
+    "vllm": _chat("vllm", "Qwen/Qwen3-32B", "chat", "reasoning", reads="reasoning_content"),
     "llama.cpp": _chat("llama.cpp", "qwen3-8b", "chat", "reasoning_content"),
     "mistral": _chat(
         "mistral", "magistral-medium-latest", "chat", "content-list", forbids=(_EXTRA,)
@@ -150,21 +152,24 @@ def _fields(
     unseen: list[Json] = [{"path": content, "lacks": text} for text in joined]
     match spec.field:
         case "details":
-            path = f"{_ASSISTANT}.reasoning_details[*]"
+            path = f"{_ASSISTANT}.reasoning_details"
             marks = [part.carrier for part in thoughts]
-            checks = [{"path": f"{path}.(signature|data)", "order": marks}]
-            checks += [{"path": f"{path}.text", "has": text} for text in shown]
+            ways = [f"{path}[format={name}].(signature|data)" for name in (FORMAT, None)]
+            checks: list[Json] = [{"anyOf": [{"path": way, "order": marks} for way in ways]}]
+            checks += [{"path": f"{path}[*].text", "has": text} for text in shown]
             return [*checks, *paired, *unseen]
         case "content-list":
-            path = f"{_ASSISTANT}.content[type=thinking].thinking[*].text"
-            return [*({"path": path, "has": text} for text in shown), *paired]
+            path = f"{_ASSISTANT}.content[type=thinking].thinking"
+            return [*({"path": path, "joined": text} for text in shown), *paired]
         case "tags":
             return [*paired]
         case "extra-content":
             carriers = [part.carrier for reply, _ in replies for part in reply if _signed(part)]
             path = f"{_ASSISTANT}.tool_calls[*].extra_content.google.thought_signature"
             return [{"path": path, "order": carriers}, *paired]
-    return [{"path": f"{_ASSISTANT}.{spec.field}", "order": joined}, *paired, *unseen]
+    fields = [name for name in (spec.field, spec.reads) if name]
+    back: list[Json] = [{"path": f"{_ASSISTANT}.{name}", "order": joined} for name in fields]
+    return [*(back if len(back) == 1 else [{"anyOf": back}]), *paired, *unseen]
 
 
 def _signed(part: Part) -> bool:

@@ -35,8 +35,9 @@ __all__ = [
 
 def thought_only(name: str, way: str) -> Json:
     """The model thinks and says nothing; the next turn must still be valid."""
+    which = f"{name}/thought-only/{way}"
     spec = ENDPOINTS[name]
-    line = Line(spec)
+    line = Line(spec, which)
     line.turn()
     line.answer(think("one"))
     line.turn()
@@ -45,52 +46,54 @@ def thought_only(name: str, way: str) -> Json:
     line.checks[1] = unseen(spec, THOUGHT)
     line.replies[0]["shows"] |= {"text": "", "mayFail": True}
     title = "A thought without an answer is not shown as the answer, and the next turn is valid"
-    sources = gh("tailcallhq/forgecode#2107", "earendil-works/pi#8115", "anomalyco/opencode#37735")
-    which = f"{name}/thought-only/{way}"
+    sources = gh("tailcallhq/forgecode#3071", "earendil-works/pi#8115", "QwenLM/qwen-code#3421")
     return case(which, "leak", title, sources, way, {"a": line}, [ask(), ask(AGAIN)])
 
 
 def tag_in_thought(name: str, way: str) -> Json:
-    line = Line(ENDPOINTS[name])
+    which = f"{name}/tag-in-thought/{way}"
+    line = Line(ENDPOINTS[name], which)
     line.turn()
     line.answer(think("one", "End it with </think> then <answer>."), call(1))
     line.answer(Say(DONE))
     title = "A thought that mentions tags stays a thought, to the byte"
-    sources = gh("pydantic/pydantic-ai#5869", "lmstudio-ai/lmstudio-bug-tracker#1592")
-    return case(f"{name}/tag-in-thought/{way}", "leak", title, sources, way, {"a": line}, [ask()])
+    sources = gh("ggml-org/llama.cpp#27661", "lmstudio-ai/lmstudio-bug-tracker#1592")
+    return case(which, "leak", title, sources, way, {"a": line}, [ask()])
 
 
 def foreign_field(way: str) -> Json:
     """Mistral refuses a field that others require."""
-    a, b = Line(ENDPOINTS["kimi"]), Line(ENDPOINTS["mistral"])
+    which = f"mistral/foreign-field/{way}"
+    a, b = Line(ENDPOINTS["kimi"], which), Line(ENDPOINTS["mistral"], which)
     a.turn()
     a.answer(think("one"), call(1))
     a.answer(Say(DONE))
     b.turn()
     b.answer(Say(CLEAR), checks=unseen(b.spec, THOUGHT))
     title = "A field that one endpoint requires is not sent to one that rejects it"
-    sources = gh("BerriAI/litellm#30835", "OpenMinis/OpenMinis#87", "agentjido/req_llm#772")
-    which = f"mistral/foreign-field/{way}"
+    sources = gh("BerriAI/litellm#30835", "OpenMinis/OpenMinis#87", "charmbracelet/crush#1590")
     steps = [ask(), ask(AGAIN, "b")]
     return case(which, "rules", title, sources, way, {"a": a, "b": b}, steps)
 
 
 def unthinking_turn(name: str, way: str) -> Json:
     """An answer without a thought in the middle of a chain."""
-    line = Line(ENDPOINTS[name])
+    which = f"{name}/unthinking/{way}"
+    line = Line(ENDPOINTS[name], which)
     line.turn()
     line.answer(think("one"), call(1))
     line.answer(*([Think("")] if name == "deepseek" else []), call(2, "wall"))
     line.answer(think("two", SECOND), Say(DONE))
     title = "A call without a thought in the chain does not break the request"
-    sources = gh("pydantic/pydantic-ai#8525", "Gitlawb/openclaude#878")
-    return case(f"{name}/unthinking/{way}", "rules", title, sources, way, {"a": line}, [ask()])
+    sources = gh("pydantic/pydantic-ai#8525", "Gitlawb/openclaude#895")
+    return case(which, "rules", title, sources, way, {"a": line}, [ask()])
 
 
 def bound(way: str) -> Json:
     """A newer Claude binds thoughts to what came before them."""
+    which = f"anthropic/bound/{way}"
     spec = replace(ENDPOINTS["anthropic"], model="claude-opus-5-5", rules="anthropic-bound")
-    line = Line(spec)
+    line = Line(spec, which)
     line.turn()
     line.answer(think("one"), call(1))
     line.answer(think("two", SECOND), Say(DONE))
@@ -98,34 +101,37 @@ def bound(way: str) -> Json:
     line.answer(think("three", "The window now."), call(2, "window"))
     line.answer(Say(CLEAR))
     title = "Thoughts that are bound to what came before them stay valid"
-    sources = gh("openclaw/openclaw#96272", "anthropics/claude-code#63361")
+    sources = gh("pydantic/pydantic-ai#7984", "NousResearch/hermes-agent#106426")
     steps = [ask(), ask(AGAIN)]
-    return case(f"anthropic/bound/{way}", "rules", title, sources, way, {"a": line}, steps)
+    return case(which, "rules", title, sources, way, {"a": line}, steps)
 
 
 COUNTED = {
-    "openai": gh("junhoyeo/tokscale#1142", "kyegomez/swarms#2190"),
-    "anthropic": gh("anthropics/anthropic-sdk-python#1017", "microsoft/vscode#319185"),
-    "gemini": gh("theopenco/llmgateway#3435", "latitude-dev/latitude-llm#4051"),
-    "kimi": gh("vllm-project/vllm#14472", "sgl-project/sglang#15660"),
+    "openai": gh(
+        "junhoyeo/tokscale#1142", "kyegomez/swarms#2190", "latitude-dev/latitude-llm#4051"
+    ),
+    "anthropic": gh("anthropics/anthropic-sdk-python#1017", "vercel/ai#17923"),
+    "gemini": gh("PostHog/posthog#71065", "simonw/llm-gemini#75"),
+    "kimi": gh("BerriAI/litellm#41849", "sgl-project/sglang#15660"),
     "deepseek": gh("anomalyco/opencode#17566", "anomalyco/opencode#24268"),
     "openrouter": gh("hugalafutro/model-hotel#991", "getagentseal/codeburn#1079"),
 }
 
 
 def counted(name: str, way: str) -> Json:
-    line = Line(ENDPOINTS[name])
+    which = f"{name}/counted/{way}"
+    line = Line(ENDPOINTS[name], which)
     line.turn()
     line.answer(think("one"), Say(DONE), tokens=41)
     title = "Reasoning tokens are reported as counted by the endpoint"
-    which = f"{name}/counted/{way}"
     return case(which, "counted", title, COUNTED[name], way, {"a": line}, [ask()])
 
 
 def usage_shapes(shape: str) -> Json:
     """Where a stream tells its usage."""
+    which = f"compatible/usage-{shape}/streaming"
     spec = ENDPOINTS["compatible"]
-    line = Line(spec)
+    line = Line(spec, which)
     line.turn()
     line.answer(think("one"), Say(DONE), tokens=41)
     events = line.replies[0]["stream"].split("\n\n")
@@ -139,7 +145,6 @@ def usage_shapes(shape: str) -> Json:
         del events[-3]
     line.replies[0]["stream"] = "\n\n".join(events)
     title = "Usage is read wherever the stream tells it"
-    sources = gh("router-for-me/CLIProxyAPI#3076", "ARahim3/mlx-dspark#37")
-    which = f"compatible/usage-{shape}/streaming"
+    sources = gh("router-for-me/CLIProxyAPI#2708", "ARahim3/mlx-dspark#37")
     steps = [ask()]
     return case(which, "counted", title, sources, "streaming", {"a": line}, steps, captured=True)

@@ -20,7 +20,7 @@ from fidelity.scene import (
     think,
     unseen,
 )
-from fidelity.wire import Json, Say, carrier
+from fidelity.wire import Json, Say
 
 __all__ = ["compacted", "parallel", "resumed", "switched", "tool_round", "two_rounds", "unlisted"]
 
@@ -29,36 +29,38 @@ ROUND = {
     "openai": ("encrypted", gh("alibaba/open-code-review#812", "zendev-sh/goai#134")),
     "gemini": ("signature", gh("thClaws/thClaws#65", "nanbingxyz/5ire#405")),
     "bedrock": ("signature", gh("spring-projects/spring-ai#6413", "RooCodeInc/Roo-Code#11238")),
-    "openrouter": ("signature", gh("agno-agi/agno#8794", "earendil-works/pi#8605")),
-    "kimi": ("text", gh("MoonshotAI/kimi-agent-sdk#169", "agentscope-ai/QwenPaw#433")),
-    "deepseek": ("text", gh("anomalyco/opencode#24135", "danny-avila/LibreChat#12836")),
-    "zai": ("text", gh("duolahypercho/codex-router#315", "No-Compromise-AI/glm-mcp#60")),
+    "openrouter": ("signature", gh("agno-agi/agno#8861", "earendil-works/pi#9534")),
+    "kimi": ("text", gh("mastra-ai/mastra#12592", "agentscope-ai/QwenPaw#433")),
+    "deepseek": ("text", gh("anomalyco/opencode#28945", "danny-avila/LibreChat#12836")),
+    "zai": ("text", gh("duolahypercho/codex-router#315", "can1357/oh-my-pi#517")),
     "vllm": ("text", gh("vllm-project/vllm#38488", "vllm-project/vllm#27755")),
-    "llama.cpp": ("text", gh("pydantic/pydantic-ai#3867", "earendil-works/pi#3479")),
-    "mistral": ("text", gh("simonw/llm-mistral#38", "BerriAI/litellm#16272")),
-    "compatible": ("text", gh("nbonamy/multi-llm-ts#25", "langgenius/dify-official-plugins#2740")),
+    "llama.cpp": ("text", gh("pydantic/pydantic-ai#3867", "NousResearch/hermes-agent#76018")),
+    "mistral": ("text", gh("simonw/llm-mistral#38", "mozilla-ai/any-llm#1241")),
+    "compatible": ("text", gh("the-open-agent/openagent#2207", "pydantic/pydantic-ai#2701")),
 }
 
 RESUMED = {
     "gemini": gh("agentscope-ai/agentscope-java#2910", "rekursiv-ai/sagent#211"),
-    "openai": gh("agentscope-ai/agentscope#2420", "xorbitsai/xagent#1805"),
+    "openai": gh("openclaw/openclaw#90093", "openai/openai-agents-python#3352"),
+    "deepseek": gh("xorbitsai/xagent#1805"),
 }
 
-STORED = gh("NousResearch/hermes-agent#18414", "ThinkInAIXYZ/deepchat#1543")
+STORED = gh("NousResearch/hermes-agent#17825", "deep-copilot/DeepCopilot#159")
 
 PARALLEL = {
     "gemini": gh("googleapis/js-genai#1275", "pipecat-ai/pipecat#3290", "google/adk-go#764"),
     "openai": gh("openai/openai-agents-js#326", "vercel/ai#8379"),
 }
 
-MERGED = gh("apache/maka#1976", "huggingface/smolagents#1569")
+MERGED = gh("aaif-goose/goose#7921", "openai/openai-agents-js#1285")
 
 CHAINED = gh("BerriAI/litellm#23047", "NousResearch/hermes-agent#35975")
 
 
 def tool_round(name: str, way: str) -> Json:
+    which = f"{name}/tool-round/{way}"
     kind, sources = ROUND[name]
-    line = Line(ENDPOINTS[name])
+    line = Line(ENDPOINTS[name], which)
     line.turn()
     line.answer(think("one"), call(1))
     line.answer(think("two", SECOND), Say(DONE))
@@ -66,22 +68,24 @@ def tool_round(name: str, way: str) -> Json:
     line.answer(Say(CLEAR))
     title = "A thought goes back with its tool call, and in the next turn where that is asked for"
     steps = [ask(), ask(AGAIN)]
-    return case(f"{name}/tool-round/{way}", kind, title, sources, way, {"a": line}, steps)
+    return case(which, kind, title, sources, way, {"a": line}, steps)
 
 
 def two_rounds(name: str, way: str) -> Json:
-    line = Line(ENDPOINTS[name])
+    which = f"{name}/two-rounds/{way}"
+    line = Line(ENDPOINTS[name], which)
     line.turn()
     line.answer(think("one"), call(1))
     line.answer(think("two", SECOND), call(2, "wall"))
     line.answer(think("three", "Enough."), Say(DONE))
     title = "Each round of a tool chain keeps its own thought"
     sources = CHAINED if ENDPOINTS[name].api in ("messages", "converse") else ROUND[name][1]
-    return case(f"{name}/two-rounds/{way}", "order", title, sources, way, {"a": line}, [ask()])
+    return case(which, "order", title, sources, way, {"a": line}, [ask()])
 
 
 def parallel(name: str, way: str) -> Json:
-    line = Line(ENDPOINTS[name])
+    which = f"{name}/parallel/{way}"
+    line = Line(ENDPOINTS[name], which)
     line.turn()
     line.answer(think("one"), call(1), call(2, "wall", signed=False))
     line.answer(think("two", SECOND), Say(DONE))
@@ -90,11 +94,12 @@ def parallel(name: str, way: str) -> Json:
     title = "Two calls after one thought stay one answer"
     steps = [ask(), ask(AGAIN)]
     sources = PARALLEL.get(name, MERGED)
-    return case(f"{name}/parallel/{way}", "parallel", title, sources, way, {"a": line}, steps)
+    return case(which, "parallel", title, sources, way, {"a": line}, steps)
 
 
 def resumed(name: str, way: str) -> Json:
-    line = Line(ENDPOINTS[name])
+    which = f"{name}/resume/{way}"
+    line = Line(ENDPOINTS[name], which)
     line.turn()
     line.answer(think("one"), call(1))
     line.answer(think("two", SECOND), Say(DONE))
@@ -104,11 +109,12 @@ def resumed(name: str, way: str) -> Json:
     title = "A conversation that was stored and loaded sends what it would have sent"
     steps = [ask(), {"resume": True}, ask(AGAIN)]
     sources = RESUMED.get(name, STORED)
-    return case(f"{name}/resume/{way}", "resume", title, sources, way, {"a": line}, steps)
+    return case(which, "resume", title, sources, way, {"a": line}, steps)
 
 
 def compacted(name: str, way: str) -> Json:
-    line = Line(replace(ENDPOINTS[name], keeps=False))
+    which = f"{name}/compaction/{way}"
+    line = Line(replace(ENDPOINTS[name], keeps=False), which)
     line.turn()
     line.answer(think("one"), call(1))
     line.answer(think("two", SECOND), Say(DONE))
@@ -120,35 +126,41 @@ def compacted(name: str, way: str) -> Json:
     line.answer(Say("Yes."), checks=[*kept, {"lacks": ASKED}])
     title = "The last turn keeps its reasoning after the ones before it were dropped"
     steps = [ask(), ask(AGAIN), {"keep": 1}, ask("Is that all?")]
-    sources = gh("mensfeld/pocketrb#5", "shareAI-lab/learn-claude-code#324")
-    return case(f"{name}/compaction/{way}", "compaction", title, sources, way, {"a": line}, steps)
+    sources = gh("griffinmartin/opencode-claude-auth#263", "mensfeld/pocketrb#5")
+    return case(which, "compaction", title, sources, way, {"a": line}, steps)
 
 
 def unlisted(name: str, model: str, way: str) -> Json:
-    line = Line(replace(ENDPOINTS[name], model=model))
+    which = f"{name}/unlisted/{way}"
+    line = Line(replace(ENDPOINTS[name], model=model), which)
     line.turn()
     line.answer(think("one"), call(1))
     line.answer(think("two", SECOND), Say(DONE))
     title = "A model that no catalog lists keeps its reasoning in a tool chain"
-    sources = gh("anomalyco/opencode#22863", "badlogic/pi-mono#8590")
-    return case(f"{name}/unlisted/{way}", "unlisted", title, sources, way, {"a": line}, [ask()])
+    sources = gh("BerriAI/litellm#26156", "smallmain/vscode-unify-chat-provider#306")
+    return case(which, "unlisted", title, sources, way, {"a": line}, [ask()])
 
 
-SWITCHED = gh("openclaw/openclaw#107221", "ding113/claude-code-hub#518", "bigduu/Bamboo-agent#520")
+SWITCHED = gh(
+    "openclaw/openclaw#107221",
+    "tailcallhq/forgecode#2646",
+    "bigduu/Bamboo-agent#520",
+    "pydantic/pydantic-ai#5869",
+)
 
 
 def switched(first: str, other: str, way: str) -> Json:
     """A tool chain at the first, a turn at the other, and back."""
-    a, b = Line(ENDPOINTS[first]), Line(ENDPOINTS[other])
+    which = f"{first}/switch-{other}/{way}"
+    a, b = Line(ENDPOINTS[first], which), Line(ENDPOINTS[other], which)
     a.turn()
     a.answer(think("one"), call(1))
     a.answer(think("two", SECOND), Say(DONE))
     b.turn()
-    foreign = [*unseen(b.spec, THOUGHT), *unseen(b.spec, SECOND), {"lacks": carrier("one")}]
+    foreign = [*unseen(b.spec, THOUGHT), *unseen(b.spec, SECOND), {"lacks": a.carrier("one")}]
     b.answer(think("three", "Another mind."), Say(CLEAR), checks=foreign)
     a.turn()
-    a.answer(Say("Yes."), checks=[*unseen(a.spec, "Another mind."), {"lacks": carrier("three")}])
+    a.answer(Say("Yes."), checks=[*unseen(a.spec, "Another mind."), {"lacks": b.carrier("three")}])
     title = "No model reads another's thoughts as answers, and the first gets its own back"
-    which = f"{first}/switch-{other}/{way}"
     steps = [ask(), ask(AGAIN, "b"), ask("Is that all?", "a")]
     return case(which, "switch", title, SWITCHED, way, {"a": a, "b": b}, steps)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+from zlib import crc32
 
 from fidelity.endpoints import Spec, returned
-from fidelity.wire import Answer, Call, Json, Part, Say, Think, carrier
+from fidelity.wire import Answer, Call, Json, Part, Say, Think, carrier, invoked
 
 __all__ = [
     "AGAIN",
@@ -49,13 +50,44 @@ def gh(*names: str) -> list[str]:
 
 @dataclass
 class Line:
-    """The conversation with one endpoint, while it is being written."""
+    """The conversation of a case with one endpoint, while it is being written.
+
+    Scenes name carriers and calls; on the wire these are values that no other case has, because a
+    gateway may remember them.
+    """
 
     spec: Spec
+    which: str
     number: int = 0
+    """Of the last answer."""
     replies: list[Json] = field(default_factory=list)
     turns: list[list[tuple[Sequence[Part], int]]] = field(default_factory=list)
     checks: list[list[Json]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.number = self._seed * 10
+
+    @property
+    def _seed(self) -> int:
+        return crc32(self.which.encode()) >> 4
+
+    def carrier(self, name: str) -> str:
+        """The value behind the name of a carrier."""
+        return carrier(f"{self._seed:07x} {name}")
+
+    def call_id(self, number: int) -> str:
+        """The id of a call: nine letters and digits, as Mistral wants them."""
+        return f"c{self._seed:07x}{number}"
+
+    def own(self, *parts: Part) -> list[Part]:
+        """Parts with the values of this case instead of names."""
+        found = [
+            replace(part, carrier=part.carrier and self.carrier(part.carrier)) for part in parts
+        ]
+        return [
+            replace(part, id=self.call_id(int(part.id))) if isinstance(part, Call) else part
+            for part in found
+        ]
 
     def turn(self) -> None:
         """The user asks."""
@@ -65,9 +97,14 @@ class Line:
         """The endpoint answers a request that brought back what it must."""
         self.expect(checks)
         self.number += 1
-        answer = self.spec.write(parts, self.number, **options)
-        self.turns[-1].append((parts, self.number))
-        self.replies.append(_reply(answer, parts, self.spec, options.get("tokens")))
+        owned = self.own(*parts)
+        answer = self.spec.write(owned, self.number, **options)
+        self.turns[-1].append((owned, self.number))
+        reply = _reply(answer, owned, self.spec, options.get("tokens"))
+        if self.spec.api == "converse":
+            other = invoked(self.spec.model, owned, self.number)
+            reply["invoke"] = {"document": other.document, **_stream(other.stream)}
+        self.replies.append(reply)
 
     def expect(self, checks: Sequence[Json] = ()) -> None:
         """What the next request must bring back."""
@@ -100,13 +137,13 @@ def _stream(data: bytes) -> Json:
 
 
 def think(name: str, text: str = THOUGHT, *, hidden: bool = False) -> Think:
-    """A thought with its own carrier."""
-    return Think(text, carrier(name), hidden)
+    """A thought and the name of its carrier."""
+    return Think(text, name, hidden)
 
 
 def call(number: int, at: str = "door", *, signed: bool = True) -> Call:
     """A call; Gemini signs the first of a step."""
-    return Call(f"call{number:05}", at, carrier(f"call {number}") if signed else "")
+    return Call(str(number), at, f"call {number}" if signed else "")
 
 
 def case(  # noqa: PLR0913 - the columns of the table

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fidelity.endpoints import ENDPOINTS, Spec
 from fidelity.scene import AGAIN, DONE, SECOND, THOUGHT, Line, ask, call, case, gh, think, unseen
-from fidelity.wire import Json, Say, carrier, chat_stream, sse
+from fidelity.wire import GOOGLE, Json, Say, chat_stream, sse
 
 __all__ = [
     "DELTAS",
@@ -28,13 +28,13 @@ TAGS: dict[str, tuple[str, Sequence[str], list[str], str]] = {
     "whole": ("<think>|secret thought|</think>|ANSWER", TAGGED, ["secret thought"], "ANSWER"),
     "close-split": (
         "<think>secret thought</thi|nk>ANSWER",
-        gh("diegosouzapw/OmniRoute#10441", "LibreChat-AI/agents#40"),
+        gh("MihaiBuilds/memory-vault#98", "MihaiBuilds/memory-vault#152"),
         ["secret thought"],
         "ANSWER",
     ),
     "open-split": (
         "<|think>secret thought</think>ANSWER",
-        gh("MihaiBuilds/memory-vault#152", "linshenkx/prompt-optimizer#348"),
+        gh("diegosouzapw/OmniRoute#10441", "linshenkx/prompt-optimizer#348"),
         ["secret thought"],
         "ANSWER",
     ),
@@ -58,7 +58,7 @@ TAGS: dict[str, tuple[str, Sequence[str], list[str], str]] = {
     ),
     "quoted": (
         "Use `<think>` to start| and `</think>` to end it.",
-        gh("nesquena/hermes-webui#2152", "HKUDS/nanobot#2623", "lobehub/lobehub#12479"),
+        gh("nesquena/hermes-webui#2152", "lobehub/lobehub#6068"),
         [],
         "Use `<think>` to start and `</think>` to end it.",
     ),
@@ -76,7 +76,7 @@ TAGS: dict[str, tuple[str, Sequence[str], list[str], str]] = {
     ),
     "leading-newlines": (
         "<think>plan it</think>|\n\n```py\nx\n```",
-        gh("duolahypercho/codex-router#729"),
+        gh("vllm-project/vllm#51201"),
         ["plan it"],
         "```py\nx\n```",
     ),
@@ -84,13 +84,13 @@ TAGS: dict[str, tuple[str, Sequence[str], list[str], str]] = {
 
 
 def tagged(name: str, way: str) -> Json:
+    which = f"compatible/tags-{name}/{way}"
     told, sources, thoughts, text = TAGS[name]
     pieces = told.split("|")
-    line = Line(replace(ENDPOINTS["compatible"], field="tags"))
+    line = Line(replace(ENDPOINTS["compatible"], field="tags"), which)
     line.turn()
     line.raw(_chat_reply([{"content": piece} for piece in pieces], text, thoughts))
     title = "Thoughts in <think> tags, and answers that only look like it"
-    which = f"compatible/tags-{name}/{way}"
     return case(which, "tags", title, sources, way, {"a": line}, [ask()])
 
 
@@ -123,23 +123,25 @@ def _chat_reply(
 FRAMES: dict[str, tuple[str, list[str]]] = {
     "utf8-cut": (
         "Characters that are split across packets arrive whole",
-        gh("musistudio/claude-code-router#1672", "librefang/librefang#3448"),
+        gh(
+            "musistudio/claude-code-router#1672", "librefang/librefang#3448", "mrpulor-gh/nuphus#41"
+        ),
     ),
     "byte-by-byte": (
         "A stream that arrives byte by byte reads the same",
-        gh("danielmiessler/Fabric#2203", "mrpulor-gh/nuphus#41"),
+        gh("danielmiessler/Fabric#2203", "graniet/llm#90"),
     ),
     "crlf": (
         "Lines may end in CR LF",
-        gh("griffinwork40/agent-afk#810", "niclas-lindgren/pi-next#64"),
+        gh("farion1231/cc-switch#1870", "nyroway/nyro#265"),
     ),
     "comments": (
         "Comments between events are no data",
-        gh("brainlid/langchain#259", "deepnoodle-ai/dive#206", "tmc/langchaingo#942"),
+        gh("googleapis/go-genai#898", "continuedev/continue#13187", "tmc/langchaingo#942"),
     ),
     "no-space": (
         "The space after the colon is optional",
-        gh("mnfst/llm-gateway#2053", "brainlid/langchain#569"),
+        gh("davidmigloz/langchain_dart#778", "SamSaffron/term-llm#487"),
     ),
 }
 
@@ -147,23 +149,24 @@ UNICODE = "那个门 🌍 — é: naïve?"
 
 
 def framed(name: str, frame: str) -> Json:
-    line = Line(ENDPOINTS[name])
+    which = f"{name}/{frame}/streaming"
+    line = Line(ENDPOINTS[name], which)
     line.turn()
     line.answer(think("one", UNICODE), call(1))
     line.answer(think("two", SECOND), Say("那是一扇门。🌍"))
     for reply in line.replies:
         _reframe(reply, frame)
     title, sources = FRAMES[frame]
-    which = f"{name}/{frame}/streaming"
     return case(which, "framing", title, sources, "streaming", {"a": line}, [ask()])
 
 
 def _reframe(reply: Json, frame: str) -> None:
     stream: str = reply["stream"]
+    blank = _blank_line(stream)
     if frame == "crlf":
-        stream = stream.replace("\n", "\r\n")
+        stream = stream.replace("\r\n", "\n").replace("\n", "\r\n")
     elif frame == "comments":
-        stream = ": PROCESSING\n\n" + stream.replace("\n\n", "\n\n: x-latency=337\n\n")
+        stream = f": PROCESSING{blank}" + stream.replace(blank, f"{blank}: x-latency=337{blank}")
     elif frame == "no-space":
         stream = stream.replace("data: ", "data:").replace("event: ", "event:")
     reply["stream"] = stream
@@ -172,6 +175,11 @@ def _reframe(reply: Json, frame: str) -> None:
         reply["every"] = 1
     elif frame == "utf8-cut":
         reply["cuts"] = [at for at in range(1, len(data)) if data[at] & 0xC0 == 0x80]
+
+
+def _blank_line(stream: str) -> str:
+    """What ends an event."""
+    return "\r\n\r\n" if "\r\n" in stream else "\n\n"
 
 
 DELTAS: dict[str, tuple[str, list[str], list[Json], list[str], str]] = {
@@ -195,14 +203,14 @@ DELTAS: dict[str, tuple[str, list[str], list[Json], list[str], str]] = {
     ),
     "late-thought": (
         "A thought that comes after text is still a thought",
-        gh("bytedance/deer-flow#4576", "twentyhq/twenty#22386"),
+        gh("BerriAI/litellm#13834", "NousResearch/hermes-agent#40895"),
         [{"content": "First. "}, {"reasoning_content": "wait, check"}, {"content": "Second."}],
         ["wait, check"],
         "First. Second.",
     ),
     "nulls": (
         "Fields that are null in every delta are no text",
-        gh("vllm-project/vllm#33402", "Datus-ai/Datus-agent#570"),
+        gh("Oaklight/llm-rosetta#356", "agent0ai/agent-zero#887"),
         [
             {"reasoning_content": "thought", "content": None},
             {"reasoning_content": None, "content": "Text"},
@@ -214,55 +222,57 @@ DELTAS: dict[str, tuple[str, list[str], list[Json], list[str], str]] = {
 
 
 def delta_case(name: str) -> Json:
+    which = f"compatible/{name}/streaming"
     title, sources, deltas, thoughts, text = DELTAS[name]
-    line = Line(ENDPOINTS["compatible"])
+    line = Line(ENDPOINTS["compatible"], which)
     line.turn()
     line.raw(_chat_reply(deltas, text, thoughts))
-    which = f"compatible/{name}/streaming"
     steps = [ask()]
     return case(which, "framing", title, sources, "streaming", {"a": line}, steps, captured=True)
 
 
-BROKEN = gh("ENTERPILOT/GoModel#1017", "can1357/oh-my-pi#9433", "openclaw/openclaw#84430")
+BROKEN = gh("openclaw/openclaw#108958", "openclaw/openclaw#149854", "zeroclaw-labs/zeroclaw#8663")
 
 
 def broken(name: str, where: str) -> Json:
     """The connection breaks inside a thought, inside a call, or an error comes inside a stream."""
+    which = f"{name}/broken-{where}/streaming"
     spec = ENDPOINTS[name]
-    line = Line(spec)
+    line = Line(spec, which)
     line.turn()
-    told = spec.write([think("one"), call(1)], 1)
-    line.number = 1
+    line.number += 1
+    thought, *called = line.own(think("one"), call(1))
+    told = spec.write([thought, *called], line.number)
     stream = _broken_stream(told.stream.decode(), where, spec)
     shows = {"text": "", "complete": False, "thoughts": [THOUGHT]}
     reply: Json = {"shows": shows, "stream": stream, "broken": where != "error"}
     if where == "call":
-        reply["delivered"] = spec.write([think("one")], 1).document
+        reply["delivered"] = spec.write([thought], line.number).document
     line.expect()
     line.replies.append(reply)
     line.turn()
     line.turns[-2] = []
-    line.answer(think("two", SECOND), Say(DONE), checks=[{"lacks": carrier("never")}])
+    line.answer(think("two", SECOND), Say(DONE))
     line.checks[1] = unseen(spec, THOUGHT[:18])
     title = {
         "thought": "A connection that breaks inside a thought is reported, and the next turn works",
         "call": "A connection that breaks inside a tool call is reported, and the next turn works",
         "error": "An error inside a stream is reported, and the next turn works",
     }[where]
-    which = f"{name}/broken-{where}/streaming"
     steps = [ask(), ask(AGAIN)]
     return case(which, "cut", title, BROKEN, "streaming", {"a": line}, steps)
 
 
 def _broken_stream(stream: str, where: str, spec: Spec) -> str:
-    events = stream.split("\n\n")
+    blank = _blank_line(stream)
+    events = stream.split(blank)
     if where == "call":
         marks = {"chat": '"arguments":', "messages": "partial_json", "gemini": "functionCall"}
         mark = marks.get(spec.api, "arguments.delta")
         at = next(i for i, event in enumerate(events) if mark in event) + (spec.api != "gemini")
-        return "\n\n".join(events[:at]) + "\n\n"
+        return blank.join(events[:at]) + blank
     at = {"gemini": 2, "responses": 5}.get(spec.api, 3)
-    start = "\n\n".join(events[:at]) + "\n\n"
+    start = blank.join(events[:at]) + blank
     return start if where == "thought" else start + _error_event(spec)
 
 
@@ -276,15 +286,16 @@ def _error_event(spec: Spec) -> str:
             return sse([{**value, "param": None, "sequence_number": 9}], named=True).decode()
         case "gemini":
             status = {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"}
-            return sse([{"error": status}]).decode()
+            return sse([{"error": status}], end=GOOGLE).decode()
     return sse([{"error": {"message": "Overloaded", "code": 503}}, "[DONE]"]).decode()
 
 
 def cut_off(name: str, way: str) -> Json:
     """The limit is reached inside the thought."""
+    which = f"{name}/limit/{way}"
     spec = ENDPOINTS[name]
     limit = {"chat": "length", "messages": "max_tokens", "gemini": "MAX_TOKENS"}[spec.api]
-    line = Line(spec)
+    line = Line(spec, which)
     line.turn()
     line.answer(think("one"), finish=limit)
     line.replies[0]["shows"]["complete"] = False
@@ -293,18 +304,17 @@ def cut_off(name: str, way: str) -> Json:
     line.answer(Say(DONE))
     line.checks[1] = unseen(spec, THOUGHT)
     title = "An answer that ends inside its thought is reported as cut, and the next turn works"
-    sources = gh("jundot/omlx#2457", "antirez/ds4#509", "raullenchai/Rapid-MLX#825")
-    which = f"{name}/limit/{way}"
+    sources = gh("jundot/omlx#2457", "PrimeIntellect-ai/renderers#138", "raullenchai/Rapid-MLX#858")
     return case(which, "cut", title, sources, way, {"a": line}, [ask(), ask(AGAIN)])
 
 
 def json_in_thought(way: str) -> Json:
-    line = Line(ENDPOINTS["compatible"])
+    which = f"compatible/json-thought/{way}"
+    line = Line(ENDPOINTS["compatible"], which)
     line.turn()
     text = '{"joke":"no"}'
     line.raw(_chat_reply([{"reasoning_content": text}], "", [text]))
     line.replies[0]["shows"]["mayFail"] = True
     title = "JSON in the reasoning field is not promoted to the answer"
-    sources = gh("lmstudio-ai/lmstudio-bug-tracker#1698", "vllm-project/vllm#48863")
-    which = f"compatible/json-thought/{way}"
+    sources = gh("lmstudio-ai/lmstudio-bug-tracker#1698", "vllm-project/vllm#19222")
     return case(which, "leak", title, sources, way, {"a": line}, [ask()], captured=True)

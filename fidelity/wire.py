@@ -14,6 +14,8 @@ from typing import Any
 from zlib import crc32
 
 __all__ = [
+    "FORMAT",
+    "GOOGLE",
     "Answer",
     "Call",
     "Json",
@@ -23,6 +25,7 @@ __all__ = [
     "carrier",
     "chat_stream",
     "compact",
+    "invoked",
     "sse",
     "write",
 ]
@@ -58,6 +61,10 @@ class Call:
 
 Part = Think | Say | Call
 TOOL = "look"
+GOOGLE = "\r\n"
+"""How lines of a Gemini stream end; those of all others end in LF."""
+FORMAT = "anthropic-claude-v1"
+"""How OpenRouter names the reasoning of Claude; in a request it may be left out."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +80,13 @@ def compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def sse(values: Sequence[object], *, named: bool = False) -> bytes:
+def sse(values: Sequence[object], *, named: bool = False, end: str = "\n") -> bytes:
     """Values as server-sent events, with their type as name where the API does that."""
     lines = []
     for value in values:
         if named and isinstance(value, dict):
-            lines.append(f"event: {value['type']}\n")
-        lines.append(f"data: {value if isinstance(value, str) else compact(value)}\n\n")
+            lines.append(f"event: {value['type']}{end}")
+        lines.append(f"data: {value if isinstance(value, str) else compact(value)}{end}{end}")
     return "".join(lines).encode()
 
 
@@ -210,7 +217,7 @@ def _details(message: Json, deltas: list[Json], thoughts: Sequence[Think]) -> No
     message["reasoning"] = shown or None
     message["reasoning_details"] = entries = []
     for index, part in enumerate(thoughts):
-        about = {"format": "anthropic-claude-v1", "index": index}
+        about = {"format": FORMAT, "index": index}
         if part.hidden:
             entry = {"type": "reasoning.encrypted", "data": part.carrier, **about}
             entries.append(entry)
@@ -416,7 +423,7 @@ def _gemini(
     chunks = [
         chunk([piece], last if at + 1 == len(told) else None) for at, piece in enumerate(told)
     ]
-    return Answer(chunk(written, last), sse(chunks))
+    return Answer(chunk(written, last), sse(chunks, end=GOOGLE))
 
 
 def _gemini_part(part: Part) -> Json:
@@ -457,6 +464,14 @@ def _converse(
     frames.append(_frame("messageStop", {"stopReason": ending}))
     frames.append(_frame("metadata", {"usage": usage, "metrics": {"latencyMs": 1}}))
     return Answer(document, b"".join(frames))
+
+
+def invoked(model: str, parts: Sequence[Part], number: int) -> Answer:
+    """The same answer of InvokeModel: a message, and its events inside Amazon's."""
+    told = _messages(model, parts, number)
+    events = [line[6:] for line in told.stream.splitlines() if line.startswith(b"data: ")]
+    chunks = [_frame("chunk", {"bytes": b64encode(event).decode()}) for event in events]
+    return Answer(told.document, b"".join(chunks))
 
 
 def _converse_block(part: Part) -> Json:

@@ -1,79 +1,75 @@
-"""any-llm's completion: messages are given back as they came; one history for all models."""
+"""any-llm: completion(), or for Claude and OpenAI messages() and responses(), as they came.
 
-import json
+What those two return is passed through unchanged, so that reasoning can be replayed:
+https://docs.mozilla.ai/any-llm/ and the docstring of any_llm.responses
+"""
 
-from any_llm import completion
+from any_llm import completion, messages, responses
 
-from line import NotClaimed, answer, join, last_turns, serve
+import apis
+from line import NotClaimed, Talk, serve
 
 PROVIDERS = {"kimi": "moonshot", "llama.cpp": "llamacpp", "compatible": "openai"}
+PLAIN = ("anthropic", "bedrock", "gemini", "mistral")
+BUDGET = {"type": "enabled", "budget_tokens": 2000}
 
 
-class Client:
+class Client(Talk):
     def __init__(self, case):
-        apis = {at["dialect"] for at in case["endpoints"].values()}
-        if "openai-responses" in apis:
-            raise NotClaimed("its completions do not use the Responses API")
-        if "bedrock-converse" in apis:
-            raise NotClaimed("its Bedrock provider takes no address")
+        super().__init__(case)
+        spoken = {at["dialect"] for at in case["endpoints"].values()}
+        if len(spoken) > 1 and "openai-responses" in spoken:
+            raise NotClaimed("completion(), which serves all models, does not use Responses")
         if case["kind"] == "tags":
             raise NotClaimed("returns the content as the server sent it")
-        self.tool, self.streams, self.history = case["tool"], case["call"] == "streaming", []
+        native = {"anthropic": self.message, "bedrock-converse": self.message}
+        native["openai-responses"] = self.respond
+        self.once = native.get(*spoken, self.complete) if len(spoken) == 1 else self.complete
 
     def ask(self, at, text):
         provider = PROVIDERS.get(at["provider"], at["provider"])
-        plain = provider in ("anthropic", "gemini", "mistral")
-        function = {key: self.tool[key] for key in ("name", "description", "parameters")}
-        options = {
-            "model": at["model"],
-            "provider": provider,
-            "api_base": at["url"] + ("" if plain else "/v1"),
-            "api_key": "x",
-            "tools": [{"type": "function", "function": function}],
-            "stream": self.streams,
-        }
-        if provider in ("anthropic", "gemini", "openrouter"):
-            options |= {"reasoning_effort": "medium", "max_tokens": 20000}
-        if self.streams and not plain:
-            options["stream_options"] = {"include_usage": True}
+        url = at["url"] + ("" if provider in PLAIN else "/v1")
+        options = {"model": at["model"], "provider": provider, "api_base": url}
+        options |= {} if provider == "bedrock" else {"api_key": "x"}
         self.history.append({"role": "user", "content": text})
-        while True:
-            response = completion(messages=self.history, **options)
-            if self.streams:
-                message, usage, ending = self.joined(list(response))
-            else:
-                choice, usage = response.choices[0], response.usage
-                message = choice.message.model_dump(exclude_none=True)
-                ending = choice.finish_reason
-            message["role"] = "assistant"
-            self.history.append(message)
-            yield self.told(message, usage, ending)
-            if not message.get("tool_calls"):
-                return
-            for call in message["tool_calls"]:
-                result = {"role": "tool", "tool_call_id": call["id"]}
-                self.history.append({**result, "content": self.tool["result"]})
+        while results := (yield from self.once(options | {"stream": self.streams})):
+            self.history += results
 
-    def joined(self, chunks):
-        choices = [choice for chunk in chunks for choice in chunk.choices]
-        message = join(choice.delta.model_dump(exclude_none=True) for choice in choices)
-        usage = next((chunk.usage for chunk in reversed(chunks) if chunk.usage), None)
-        ending = next((one.finish_reason for one in reversed(choices) if one.finish_reason), None)
-        return message, usage, ending
+    def complete(self, options):
+        """One history for all models: https://docs.mozilla.ai/any-llm/"""
+        options["tools"] = [{"type": "function", "function": self.tool}]
+        if options["provider"] in ("anthropic", "gemini", "openrouter"):
+            options |= {"reasoning_effort": "medium", "max_tokens": 20000}
+        if self.streams and options["provider"] not in PLAIN:
+            options["stream_options"] = {"include_usage": True}
+        given = completion(messages=self.history, **options)
+        message, report = apis.read_chat(given, self.streams, ["reasoning"])
+        self.history.append(message)
+        yield report
+        calls = [call["id"] for call in message.get("tool_calls") or ()]
+        result = {"role": "tool", "content": self.result}
+        return [{**result, "tool_call_id": call} for call in calls]
 
-    def told(self, message, usage, ending):
-        thinking = message.get("reasoning")
-        thinking = thinking.get("content") if isinstance(thinking, dict) else thinking
-        details = usage and usage.completion_tokens_details
-        counted = details.reasoning_tokens if details else None
-        cut = ending in (None, "length")
-        return answer(message.get("content"), thinking, reasoning_tokens=counted, incomplete=cut)
+    def respond(self, options):
+        options |= apis.STATELESS | {"reasoning": {"effort": "medium", "summary": "auto"}}
+        tools = [{"type": "function", **self.tool}]
+        response = responses(input_data=self.history, tools=tools, **options)
+        items, report = apis.read_response(response, self.streams)
+        self.history += items
+        yield report
+        return apis.outputs_for(items, self.result)
 
-    def resume(self):
-        self.history = json.loads(json.dumps(self.history))
-
-    def keep(self, turns):
-        self.history = last_turns(self.history, lambda one: one["role"] == "user", turns)
+    def message(self, options):
+        schema = {key: self.tool[key] for key in ("name", "description")}
+        options["tools"] = [{**schema, "input_schema": self.tool["parameters"]}]
+        options["thinking"] = {"type": "adaptive"} if "-5-5" in options["model"] else BUDGET
+        given = messages(messages=self.history, max_tokens=8000, **options)
+        blocks, report = apis.read_message(
+            apis.message_of(given) if self.streams else given.model_dump(exclude_none=True)
+        )
+        self.history.append({"role": "assistant", "content": blocks})
+        yield report
+        return apis.results_for(blocks, self.result)
 
 
 serve(Client)

@@ -1,66 +1,74 @@
-"""dspy: its language model, called with messages made of what it returned."""
-
-import json
-import os
-
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+"""dspy: dspy.LM with requests and the messages of its responses."""
 
 import dspy
+from dspy import lm15
+from dspy._vendor.lm15.serde import messages_from_json, messages_to_json
+from dspy.lm15 import Message
 
 from line import NotClaimed, answer, last_turns, serve
 
-PREFIXES = {"kimi": "moonshot", "vllm": "hosted_vllm", "llama.cpp": "openai"}
-PREFIXES |= {"compatible": "openai"}
-BUDGET = {"thinking": {"type": "enabled", "budget_tokens": 2000}, "max_tokens": 8000}
+PREFIXES = {"kimi": "moonshot/", "vllm": "hosted_vllm/", "zai": "zai:", "llama.cpp": "compatible/"}
+# A server that is on no list is declared, with its rules:
+# https://dspy.ai/current/community/normalized-lm-api-migration/
+lm15.register_provider(
+    lm15.ProviderDefinition.chat(
+        lm15.AccessPolicy(
+            provider="compatible", base_url="http://127.0.0.1/v1", env_keys=("NONE",)
+        ),
+        compat=lm15.OpenAIChatCompat(thinking_replay="native"),
+    )
+)
+
+
+class Ask(dspy.Module):
+    def forward(self, request):
+        return dspy.Prediction(response=dspy.settings.lm(request))
 
 
 class Client:
     def __init__(self, case):
-        if case["kind"] in ("framing", "cut"):
-            raise NotClaimed("does not stream")
-        if any(at["dialect"] == "bedrock-converse" for at in case["endpoints"].values()):
-            raise NotClaimed("needs boto3, which it does not ask for")
-        self.tool, self.history = case["tool"], []
+        if case["kind"] == "tags":
+            raise NotClaimed("returns the content as the server sent it")
+        about = {key: case["tool"][key] for key in ("name", "description", "parameters")}
+        self.tool, self.result = lm15.FunctionTool(**about), case["tool"]["result"]
+        self.streams, self.history = case["call"] == "streaming", []
 
     def ask(self, at, text):
         plain = at["dialect"] in ("anthropic", "gemini")
-        options = {"api_base": at["url"] + ("" if plain else "/v1"), "api_key": "x", "cache": False}
-        options |= {"num_retries": 0, "max_tokens": 20000, "temperature": 1.0}
-        if at["dialect"] == "openai-responses":
-            options["model_type"] = "responses"
-        elif plain or at["provider"] == "openrouter":
-            options["reasoning_effort"] = "medium"
-        name = f"{PREFIXES.get(at['provider'], at['provider'])}/{at['model']}"
-        model = dspy.LM(name, **options)
-        function = {key: self.tool[key] for key in ("name", "description", "parameters")}
-        self.history.append({"role": "user", "content": text})
+        name = PREFIXES.get(at["provider"], at["provider"] + "/") + at["model"]
+        kind = "responses" if at["dialect"] == "openai-responses" else "chat"
+        url = at["url"] + ("" if plain else "/v1")
+        lm = dspy.LM(name, model_type=kind, api_base=url, api_key="x", cache=False, num_retries=0)
+        config = lm15.Config(max_tokens=20000, reasoning=lm15.Reasoning("medium", summary="auto"))
+        self.history.append(Message.user(text))
+        # Requests and responses, not messages=, which is deprecated (same page)
         while True:
-            tools = [{"type": "function", "function": function}]
-            given = model(messages=self.history, tools=tools)[0]
-            given = given if isinstance(given, dict) else {"text": given}
-            calls = [self.plain(call) for call in given.get("tool_calls") or ()]
-            message = {"role": "assistant", "content": given.get("text") or None}
-            if given.get("reasoning_content"):
-                message["reasoning_content"] = given["reasoning_content"]
-            self.history.append({**message, **({"tool_calls": calls} if calls else {})})
-            usage = (model.history[-1].get("usage") or {}).get("completion_tokens_details") or {}
-            counted = dict(usage).get("reasoning_tokens")
-            thinking = given.get("reasoning_content")
-            yield answer(message["content"], thinking, reasoning_tokens=counted)
+            request = lm15.Request(lm.model, tuple(self.history), tools=(self.tool,), config=config)
+            with dspy.context(lm=lm):
+                response = self.streamed(request) if self.streams else Ask()(request).response
+            self.history.append(response.message)
+            yield self.told(response)
+            calls = response.tool_calls
             if not calls:
                 return
-            for call in calls:
-                result = {"role": "tool", "tool_call_id": call["id"]}
-                self.history.append({**result, "content": self.tool["result"]})
+            self.history.append(Message.tool({call.id: self.result for call in calls}))
 
-    def plain(self, call):
-        return call if isinstance(call, dict) else call.model_dump(exclude_none=True)
+    def streamed(self, request):
+        for one in dspy.streamify(Ask(), async_streaming=False)(request=request):
+            if isinstance(one, dspy.Prediction):
+                return one.response
+
+    def told(self, response):
+        thoughts = [part.text for part in response.message.parts_of(lm15.ThinkingPart)]
+        text = "".join(part.text for part in response.message.parts_of(lm15.TextPart))
+        counted, cut = response.usage.reasoning_tokens, response.finish_reason == "length"
+        return answer(text, "\n\n".join(thoughts), reasoning_tokens=counted, incomplete=cut)
 
     def resume(self):
-        self.history = json.loads(json.dumps(self.history))
+        self.history = list(messages_from_json(messages_to_json(self.history)))
 
     def keep(self, turns):
-        self.history = last_turns(self.history, lambda one: one["role"] == "user", turns)
+        self.history = last_turns(self.history, lambda one: one.role == "user", turns)
 
 
 serve(Client)

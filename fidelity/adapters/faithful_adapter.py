@@ -1,6 +1,7 @@
 """A client that sends everything back as it came, without any library: the yardstick of the suite,
-and the client in front of a gateway (FIDELITY_GATEWAY is its address). With FIDELITY_FORGETS it is
-what many clients are: it sends back only what it displays, and the calls.
+and the client in front of a gateway (FIDELITY_GATEWAY is its address, FIDELITY_KEY its key,
+FIDELITY_HEADERS a JSON object of more headers). With FIDELITY_FORGETS it is what many clients are:
+it sends back only what it displays, and the calls.
 """
 
 import json
@@ -9,46 +10,80 @@ import re
 import urllib.error
 import urllib.request
 
-from line import NotClaimed, answer, join, last_turns, serve
+from apis import STATELESS, THOUGHTS
+from line import NotClaimed, NotMeasured, answer, join, last_turns, serve
 
 GATEWAY = os.environ.get("FIDELITY_GATEWAY")
 KEY = os.environ.get("FIDELITY_KEY", "x")
+HEADERS = json.loads(os.environ.get("FIDELITY_HEADERS", "{}"))
+PATIENCE = 30
+NOT_OFFERED, NOT_ALLOWED = (404, 405, 501), (401, 403)
 FORGETS = bool(os.environ.get("FIDELITY_FORGETS"))
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 BUDGET = {"thinking": {"type": "enabled", "budget_tokens": 2000}, "max_tokens": 8000}
-STATELESS = {"store": False, "include": ["reasoning.encrypted_content"]}
-STATELESS |= {"reasoning": {"summary": "auto"}}
-THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text")
+RESPONDS = STATELESS | {"reasoning": {"summary": "auto"}}
 
 
 class Client:
+    is_answered = False
+    """Whether anything ever was: a gateway that is silent from the start is none."""
+
     def __init__(self, case):
         apis = {at["dialect"] for at in case["endpoints"].values()}
         if "bedrock-converse" in apis:
-            raise NotClaimed("does not sign requests as Bedrock wants them")
-        if len(case["endpoints"]) > 1:
-            raise NotClaimed("keeps to one API")
+            raise NotClaimed(
+                "the client that asks here does not sign requests as Bedrock wants them"
+            )
+        if len(apis) > 1:
+            raise NotClaimed("the client that asks here keeps to one API")
         if any(at["provider"] == "mistral" for at in case["endpoints"].values()):
-            raise NotClaimed("does not join lists of content")
+            raise NotClaimed("the client that asks here does not join lists of content")
         if case["kind"] == "tags":
             raise NotClaimed("returns the content as the server sent it")
+        if len(case["endpoints"]) > 1:  # a gateway has the judge as its only upstream
+            raise NotClaimed("the client that asks here keeps to one endpoint")
+        self.is_first = True
         self.tool, self.streams, self.history = case["tool"], case["call"] == "streaming", []
+        client = case.get("client", {"forgets": FORGETS})
+        self.dialect, self.forgets = client.get("dialect"), client.get("forgets", False)
 
     def ask(self, at, text):
-        speak = {"anthropic": Messages, "gemini": Gemini, "openai-responses": Responses}
-        api = speak.get(at["dialect"], Chat)(at, self.tool)
+        api = APIS[self.dialect or at["dialect"]](at, self.tool)
         self.history.append(api.question(text))
         while True:
             base = self.gateway(at) or at["url"]
             body = {**api.body(self.history), **(api.streaming if self.streams else {})}
-            given = post(base + api.path(self.streams), body)
+            try:
+                given = post(base + api.path(self.streams), body)
+                Client.is_answered = True
+            except Refused as error:
+                Client.is_answered = True
+                if self.gateway(at) and self.is_first:
+                    self.excuse(at, error)
+                raise
+            except OSError as error:
+                if Client.is_answered:
+                    raise
+                raise NotMeasured(
+                    f"{base} accepts a request and does not answer: {error}"
+                ) from None
+            finally:
+                self.is_first = False
             said, report = api.read(given)
-            self.history += api.forget(said) if FORGETS else said
+            self.history += api.forget(said) if self.forgets else said
             yield report
             results = api.results(said)
             if not results:
                 return
             self.history += results
+
+    def excuse(self, at, error):
+        """Tell a gateway that does not offer this, or does not take the key, from a loss."""
+        words, api = " ".join(str(error).split())[:120], self.dialect or at["dialect"]
+        if error.code in NOT_OFFERED:
+            raise NotClaimed(f"the gateway offers no {api} for {at['model']}: {words}") from None
+        if error.code in NOT_ALLOWED:
+            raise NotMeasured(f"the gateway does not accept the key: {words}") from None
 
     def gateway(self, at):
         """The address of the gateway between, if there is one."""
@@ -66,19 +101,29 @@ def is_question(one):
     return one.get("role") == "user" and isinstance(content, str)
 
 
+class Refused(RuntimeError):
+    """An answer with an error status."""
+
+    def __init__(self, code, text):
+        super().__init__(f"{code} {text}")
+        self.code = code
+
+
 def post(url, body):
     """The events of a stream, or the document, as a list."""
     head = {"content-type": "application/json", "authorization": f"Bearer {KEY}"}
     head |= {"x-api-key": KEY, "x-goog-api-key": KEY}
-    request = urllib.request.Request(url, json.dumps(body).encode(), head)
+    request = urllib.request.Request(url, json.dumps(body).encode(), head | HEADERS)
     try:
-        with OPENER.open(request, timeout=30) as response:
+        with OPENER.open(request, timeout=PATIENCE) as response:
             data = response.read().decode()
     except urllib.error.HTTPError as error:
         with error:
-            raise RuntimeError(f"{error.code} {error.read().decode()}") from None
+            raise Refused(error.code, error.read().decode(errors="replace")) from None
+    except urllib.error.URLError as error:
+        raise NotMeasured(f"cannot connect to {url}: {error.reason}") from None
     if not response.headers["content-type"].startswith("text/event-stream"):
-        return [json.loads(data)]
+        return [document_in(data)]
     lines = [line[5:].strip() for line in re.split(r"\r?\n", data) if line.startswith("data:")]
     events = [json.loads(line) for line in lines if line not in ("", "[DONE]")]
     errors = [one["error"] for one in events if one.get("error")]
@@ -88,11 +133,30 @@ def post(url, body):
     return events
 
 
+def document_in(data):
+    try:
+        return json.loads(data)
+    except ValueError:
+        raise RuntimeError(f"the answer is no JSON: {data[:60]!r}") from None
+
+
+def whole_blocks(pieces):
+    """litellm's thinking blocks: their pieces have no index, and a signature ends a block."""
+    blocks = []
+    for piece in pieces:
+        if blocks and not blocks[-1].get("signature") and piece["type"] == blocks[-1]["type"]:
+            blocks[-1] = join([blocks[-1], piece])
+        else:
+            blocks.append(piece)
+    return blocks
+
+
 class Chat:
     streaming = {"stream": True, "stream_options": {"include_usage": True}}
 
     def __init__(self, at, tool):
         self.at, self.tool = at, tool
+        self.function = {key: self.tool[key] for key in ("name", "description", "parameters")}
 
     def question(self, text):
         return {"role": "user", "content": text}
@@ -101,14 +165,17 @@ class Chat:
         return "/v1/chat/completions"
 
     def body(self, history):
-        function = {key: self.tool[key] for key in ("name", "description", "parameters")}
         more = {"reasoning": {"effort": "medium"}} if self.at["provider"] == "openrouter" else {}
-        tools = [{"type": "function", "function": function}]
+        if self.at["dialect"] != "openai-chat":
+            more = {"reasoning_effort": "medium"}
+        tools = [{"type": "function", "function": self.function}]
         return {"model": self.at["model"], "messages": history, "tools": tools, **more}
 
     def read(self, given):
         choices = [choice for one in given for choice in one.get("choices") or ()]
         message = join(choice.get("message") or choice.get("delta") or {} for choice in choices)
+        if "thinking_blocks" in message:
+            message["thinking_blocks"] = whole_blocks(message["thinking_blocks"])
         endings = [choice.get("finish_reason") for choice in choices]
         ending = next(filter(None, endings), None)
         usage = next((one["usage"] for one in reversed(given) if one.get("usage")), {})
@@ -118,8 +185,13 @@ class Chat:
         return [message], answer(text, thinking, reasoning_tokens=counted, incomplete=cut)
 
     def forget(self, said):
-        kept = ("role", "content", "tool_calls")
-        return [{key: one[key] for key in kept if key in one} for one in said]
+        kept = {key: said[0].get(key) for key in ("role", "content")}
+        calls = [self.plain(call) for call in said[0].get("tool_calls") or ()]
+        return [kept | ({"tool_calls": calls} if calls else {})]
+
+    def plain(self, call):
+        function = {key: call["function"][key] for key in ("name", "arguments")}
+        return {"id": call["id"], "type": "function", "function": function}
 
     def results(self, said):
         return [
@@ -189,9 +261,11 @@ class Responses(Chat):
         return "/v1/responses"
 
     def body(self, history):
-        function = {key: self.tool[key] for key in ("name", "description", "parameters")}
-        tools = [{"type": "function", "strict": False, **function}]
-        return {"model": self.at["model"], "input": history, "tools": tools, **STATELESS}
+        tools = [{"type": "function", "strict": False, **self.function}]
+        about = {"model": self.at["model"], "input": history, "tools": tools, **RESPONDS}
+        if self.at["dialect"] != "openai-responses":
+            about["reasoning"] = {"effort": "medium", "summary": "auto"}
+        return about
 
     def read(self, given):
         done = [one for one in given if "output" in one]
@@ -199,10 +273,14 @@ class Responses(Chat):
         if not done:
             raise RuntimeError("the stream ended early")
         items, usage = done[0]["output"], done[0].get("usage") or {}
-        parts = [part for item in items for part in item.get("content") or () if "text" in part]
-        text = "".join(part["text"] for part in parts if part["type"] == "output_text")
-        thoughts = [part["text"] for item in items for part in item.get("summary") or ()]
-        thoughts += [part["text"] for part in parts if part["type"] == "reasoning_text"]
+        parts = [
+            (item["type"], part["text"])
+            for item in items
+            for part in [*(item.get("summary") or ()), *(item.get("content") or ())]
+            if "text" in part
+        ]
+        text = "".join(said for kind, said in parts if kind == "message")
+        thoughts = [said for kind, said in parts if kind == "reasoning"]
         counted = (usage.get("output_tokens_details") or {}).get("reasoning_tokens")
         return items, answer(text, "\n\n".join(thoughts), reasoning_tokens=counted)
 
@@ -233,9 +311,8 @@ class Gemini(Chat):
         return f"/v1beta/models/{self.at['model']}:{method}"
 
     def body(self, history):
-        function = {key: self.tool[key] for key in ("name", "description", "parameters")}
         config = {"thinkingConfig": {"includeThoughts": True}}
-        tools = [{"functionDeclarations": [function]}]
+        tools = [{"functionDeclarations": [self.function]}]
         return {"contents": history, "tools": tools, "generationConfig": config}
 
     def read(self, given):
@@ -256,12 +333,13 @@ class Gemini(Chat):
     def results(self, said):
         calls = [part["functionCall"] for part in said[0]["parts"] if "functionCall" in part]
         value = {"response": {"result": self.tool["result"]}}
-        parts = [
-            {"functionResponse": {"id": call["id"], "name": call["name"], **value}}
-            for call in calls
-        ]
+        named = [{key: call[key] for key in ("id", "name") if key in call} for call in calls]
+        parts = [{"functionResponse": {**name, **value}} for name in named]
         return [{"role": "user", "parts": parts}] if parts else []
 
+
+APIS = {"openai-chat": Chat, "openai-responses": Responses}
+APIS |= {"anthropic": Messages, "gemini": Gemini}
 
 if __name__ == "__main__":
     serve(Client)

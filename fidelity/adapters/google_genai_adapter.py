@@ -22,6 +22,7 @@ class Client:
             description=self.tool["description"],
             parameters_json_schema=self.tool["parameters"],
         )
+        # https://ai.google.dev/gemini-api/docs/thinking#summaries
         config = types.GenerateContentConfig(
             tools=[types.Tool(function_declarations=[declared])],
             thinking_config=types.ThinkingConfig(include_thoughts=True),

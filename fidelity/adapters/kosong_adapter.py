@@ -13,8 +13,12 @@ from kosong.tooling import Tool
 
 from line import NotClaimed, answer, last_turns, serve
 
+# "To support OpenAI-compatible APIs that inject reasoning content in a extra field, reasoning_key
+# can be set": https://github.com/MoonshotAI/kimi-cli/tree/main/packages/kosong
+KEYS = {"vllm": "reasoning", "openrouter": "reasoning"}
 
-def provider_of(at, streams):
+
+def provider_of(at, streams, key):
     about = {"model": at["model"], "api_key": "x", "stream": streams}
     match at["dialect"]:
         case "anthropic":
@@ -30,7 +34,7 @@ def provider_of(at, streams):
     url = {"base_url": at["url"] + "/v1", "max_retries": 0}
     if at["provider"] == "kimi":
         return Kimi(**about, **url).with_thinking("high")
-    return OpenAILegacy(**about, **url, reasoning_key="reasoning_content")
+    return OpenAILegacy(**about, **url, reasoning_key=KEYS.get(at["provider"], key))
 
 
 class Client:
@@ -40,9 +44,11 @@ class Client:
         if case["kind"] == "counted":
             raise NotClaimed("does not report reasoning tokens")
         self.tool, self.streams, self.history = case["tool"], case["call"] == "streaming", []
+        _, field, name = case["id"].split("/")[1].rpartition("field-reasoning")
+        self.key = f"reasoning{name}" if field else "reasoning_content"
 
     def ask(self, at, text):
-        provider = provider_of(at, self.streams)
+        provider = provider_of(at, self.streams, self.key)
         self.history.append(Message(role="user", content=text))
         tool = Tool(**{key: self.tool[key] for key in ("name", "description", "parameters")})
         while True:
@@ -57,7 +63,7 @@ class Client:
             for call in message.tool_calls:
                 found = self.tool["result"]
                 self.history.append(Message(role="tool", content=found, tool_call_id=call.id))
-            provider = provider_of(at, self.streams)
+            provider = provider_of(at, self.streams, self.key)
 
     def resume(self):
         stored = [one.model_dump_json(exclude_none=True) for one in self.history]

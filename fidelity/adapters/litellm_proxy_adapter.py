@@ -11,7 +11,7 @@ from line import serve
 from proxy import PROVIDERS, free_port, start, upstream_of
 
 PREFIXES = {"kimi": "moonshot", "vllm": "hosted_vllm", "llama.cpp": "openai"}
-PREFIXES |= {"compatible": "openai"}
+PREFIXES |= {"compatible": "openai", "openai": "openai/responses"}
 
 
 def config(upstream):
@@ -29,7 +29,8 @@ def config(upstream):
         for model in names
     ]
     settings = {"drop_params": True, "num_retries": 0, "telemetry": False}
-    return json.dumps({"model_list": models, "litellm_settings": settings})
+    found = {"model_list": models, "litellm_settings": settings}
+    return json.dumps({**found, "router_settings": {"disable_cooldowns": True}})
 
 
 class Client(faithful_adapter.Client):

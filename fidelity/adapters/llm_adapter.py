@@ -1,15 +1,24 @@
-"""llm: a conversation runs the tools itself."""
+"""llm: a chain runs the tools; the messages of its last response are the history."""
 
 import os
 import tempfile
+from functools import partial
+from types import SimpleNamespace
 
+import httpx
+
+GOOGLE = "https://generativelanguage.googleapis.com"
 os.environ["LLM_USER_PATH"] = tempfile.mkdtemp()
 
-from llm import Conversation
+import llm_gemini
+import llm_mistral
 from llm.default_plugins.openai_models import Chat, Responses
+from llm.parts import Message, ReasoningPart
 from llm_anthropic import ClaudeMessages
+from mistralai.client import Mistral
 
-from line import NotClaimed, answer, serve
+from apis import is_cut, reasoning_tokens_in
+from line import NotClaimed, Talk, answer, serve
 
 
 def look(at: str) -> str:
@@ -18,52 +27,56 @@ def look(at: str) -> str:
 
 
 def model_of(at):
-    """A model at another address, as its configuration declares one."""
+    """The plugin of the provider, else a model as extra-openai-models.yaml declares one:
+    https://llm.datasette.io/en/stable/other-models.html#openai-compatible-models
+    """
     name, url = at["model"], at["url"] + "/v1"
     if at["dialect"] == "anthropic":
-        model = ClaudeMessages(name, supports_thinking=True, default_max_tokens=8000)
-        model.base_url = at["url"]
-        return model
-    kind = Chat if at["dialect"] == "openai-chat" else Responses
-    options = {} if kind is Chat else {"reasoning": True}
-    return kind(name, model_name=name, key="x", api_base=url, supports_tools=True, **options)
+        adaptive = {"supports_adaptive_thinking": "-5-5" in name, "supports_thinking": True}
+        return ClaudeMessages(name, base_url=at["url"], default_max_tokens=8000, **adaptive)
+    if at["provider"] == "mistral":
+        llm_mistral.MistralClient = partial(Mistral, server_url=at["url"])
+        return llm_mistral.Mistral(name, name, False, False, True, False, True)
+    if at["dialect"] == "gemini":
+        here = lambda way, url, **more: httpx.stream(way, url.replace(GOOGLE, at["url"]), **more)  # noqa: E731
+        llm_gemini.httpx = SimpleNamespace(stream=here)
+        return llm_gemini.GeminiPro(name, thinking_levels=["low", "medium", "high"])
+    about = {"model_name": name, "key": "x", "api_base": url, "supports_tools": True}
+    if at["dialect"] == "openai-responses":
+        return Responses(name, **about, reasoning=True, reasoning_summary=True)
+    return Chat(name, **about)
 
 
-class Client:
+class Client(Talk):
     def __init__(self, case):
-        apis = {at["dialect"] for at in case["endpoints"].values()}
-        if apis & {"gemini", "bedrock-converse"}:
-            raise NotClaimed("its plugins for these APIs take no address")
+        super().__init__(case)
+        providers = {at["provider"] for at in case["endpoints"].values()}
+        if "bedrock" in providers:
+            raise NotClaimed("no plugin for Bedrock has both tools and reasoning")
+        if "openrouter" in providers:
+            raise NotClaimed("its OpenRouter plugin uses the Responses API, not Chat Completions")
         if case["kind"] == "tags":
             raise NotClaimed("returns the content as the server sent it")
-        if len(case["endpoints"]) > 1 or any("keep" in step for step in case["steps"]):
-            raise NotClaimed("its conversations keep their model and all their turns")
-        self.streams, self.talk = case["call"] == "streaming", None
 
     def ask(self, at, text):
-        if self.talk is None:
-            self.talk = Conversation(model=model_of(at))
         options = {"thinking": True} if at["dialect"] == "anthropic" else {}
-        chain = self.talk.chain(text, tools=[look], stream=self.streams, options=options, key="x")
+        about = {"tools": [look], "stream": self.streams, "options": options, "key": "x"}
+        # The history in messages, https://llm.datasette.io/en/stable/python-api.html
+        chain = model_of(at).chain(text, messages=self.history, **about)
         for response in chain.responses():
             response.text()
+            self.history = [*response.prompt.messages, *response.messages()]
             yield self.told(response)
 
     def told(self, response):
-        parts = response.to_dict().get("messages", [])
-        thoughts = [
-            part.get("text", "")
-            for message in parts
-            for part in message.get("parts", [])
-            if part.get("type") == "reasoning"
-        ]
-        details = response.token_details or {}
-        counted = details.get("completion_tokens_details", {}).get("reasoning_tokens")
-        counted = details.get("output_tokens_details", {}).get("reasoning_tokens", counted)
-        return answer(response.text(), "\n\n".join(thoughts), reasoning_tokens=counted)
+        parts = [part for message in response.messages() for part in message.parts]
+        thoughts = [part.text for part in parts if isinstance(part, ReasoningPart) and part.text]
+        about = {"reasoning_tokens": reasoning_tokens_in(response.token_details or {})}
+        about["incomplete"] = is_cut(response.json() or {})
+        return answer(response.text(), "\n\n".join(thoughts), **about)
 
     def resume(self):
-        raise NotClaimed("stores conversations by its command only")
+        self.history = [Message.from_dict(one.to_dict()) for one in self.history]
 
 
 serve(Client)

@@ -1,4 +1,6 @@
-"""mull's own library."""
+"""mull's own library; as it comes with FIDELITY_DEFAULTS, which only the row mull-defaults sets."""
+
+import os
 
 import mull
 from line import answer, serve
@@ -6,6 +8,7 @@ from line import answer, serve
 PROVIDERS = {"gemini": "google", "kimi": "moonshotai", "compatible": "openai-compatible"}
 PROVIDERS |= {"bedrock": "amazon-bedrock"}
 SETUP = mull.Engine(isolated=True).setup
+SENDS_ALL = {} if os.environ.get("FIDELITY_DEFAULTS") else {"reasoning.includeInContext": True}
 VERSIONS = {"openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}
 
 
@@ -38,7 +41,7 @@ class Client:
             tools=[look],
             engine=self.engine,
             messages=messages,
-            settings={"reasoning.includeInContext": True},
+            settings=SENDS_ALL,
         )
 
     def ask(self, at, text):

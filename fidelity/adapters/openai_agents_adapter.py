@@ -1,22 +1,30 @@
 """The OpenAI Agents SDK: the runner runs the tools, to_input_list() is passed on."""
 
 import asyncio
-import json
 
+import litellm
+from agents.extensions.models.litellm_model import LitellmModel
 from agents.models.openai_chatcompletions import OpenAIChatCompletionsModel
 from agents.models.openai_responses import OpenAIResponsesModel
 from openai import AsyncOpenAI
 from openai.types.shared import Reasoning
 
 from agents import Agent, ModelSettings, Runner, function_tool, set_tracing_disabled
-from line import NotClaimed, answer, last_turns, serve
+from apis import read_response
+from line import NotClaimed, Talk, serve
 
 set_tracing_disabled(True)
+# https://openai.github.io/openai-agents-python/models/
 STATELESS = ModelSettings(
     store=False,
     response_include=["reasoning.encrypted_content"],
     reasoning=Reasoning(summary="auto"),
 )
+# Other APIs: https://openai.github.io/openai-agents-python/models/litellm/
+litellm.drop_params = True  # models that its list does not have
+NAMES = {"bedrock": "bedrock/converse"}
+# The default replays to DeepSeek alone; the hook is how to replay to others.
+REPLAY = {"should_replay_reasoning_content": lambda context: True}
 
 
 @function_tool
@@ -25,14 +33,11 @@ def look(at: str) -> str:
     return "nothing there"
 
 
-class Client:
+class Client(Talk):
     def __init__(self, case):
-        apis = {at["dialect"] for at in case["endpoints"].values()}
-        if not apis <= {"openai-chat", "openai-responses"}:
-            raise NotClaimed("speaks the APIs of OpenAI; others go through litellm")
+        super().__init__(case)
         if case["kind"] == "tags":
             raise NotClaimed("returns the content as the server sent it")
-        self.streams, self.history = case["call"] == "streaming", []
 
     def ask(self, at, text):
         return asyncio.run(self.run(at, text))
@@ -42,9 +47,14 @@ class Client:
         if at["dialect"] == "openai-responses":
             model = OpenAIResponsesModel(at["model"], openai_client=client)
             settings = STATELESS
+        elif at["dialect"] != "openai-chat" or at["provider"] == "mistral":
+            name = f"{NAMES.get(at['provider'], at['provider'])}/{at['model']}"
+            url = at["url"] + ("/v1" if at["provider"] == "mistral" else "")
+            model = LitellmModel(name, base_url=url, api_key="x")
+            about = {"extra_args": {"max_retries": 0}, "max_tokens": 8000, "include_usage": True}
+            settings = ModelSettings(reasoning=Reasoning(effort="medium"), **about)
         else:
-            replay = {"should_replay_reasoning_content": lambda context: True}
-            model = OpenAIChatCompletionsModel(at["model"], openai_client=client, **replay)
+            model = OpenAIChatCompletionsModel(at["model"], openai_client=client, **REPLAY)
             body = {"reasoning": {"effort": "medium"}} if at["provider"] == "openrouter" else None
             settings = ModelSettings(include_usage=True, extra_body=body)
         agent = Agent(name="a", model=model, model_settings=settings, tools=[look])
@@ -56,21 +66,7 @@ class Client:
         else:
             result = await Runner.run(agent, given)
         self.history = result.to_input_list()
-        return [self.told(response) for response in result.raw_responses]
-
-    def told(self, response):
-        items = [item for item in response.output if item.type == "reasoning"]
-        texts = [part.text for item in items for part in (item.content or item.summary)]
-        said = [item for item in response.output if item.type == "message"]
-        text = "".join(getattr(part, "text", "") for item in said for part in item.content)
-        counted = response.usage.output_tokens_details.reasoning_tokens
-        return answer(text, "\n\n".join(texts), reasoning_tokens=counted)
-
-    def resume(self):
-        self.history = json.loads(json.dumps(self.history))
-
-    def keep(self, turns):
-        self.history = last_turns(self.history, lambda one: one.get("role") == "user", turns)
+        return [report for _, report in map(read_response, result.raw_responses)]
 
 
 serve(Client)

@@ -7,14 +7,15 @@ const APIS = {
   "openai-responses": "openai-responses",
   anthropic: "anthropic-messages",
   gemini: "google-generative-ai",
+  "bedrock-converse": "bedrock-converse-stream",
 };
-const PROVIDERS = { gemini: "google", kimi: "moonshotai", compatible: "acme" };
+const PROVIDERS = { bedrock: "amazon-bedrock", gemini: "google", kimi: "moonshotai", compatible: "acme" };
 
+// https://github.com/earendil-works/pi/tree/main/packages/ai: a model of its list, or a custom one
 function modelOf({ provider, dialect, model, url }) {
   const version = { "openai-chat": "/v1", "openai-responses": "/v1", gemini: "/v1beta" }[dialect] ?? "";
   const name = PROVIDERS[provider] ?? provider;
   const api = provider === "mistral" ? "mistral-conversations" : APIS[dialect];
-  if (!api) throw new NotClaimed("its Bedrock provider takes no address");
   const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
   const known = getModel(name, model);
   const about = { id: model, name: model, api, provider: name, reasoning: true, input: ["text"], cost };

@@ -1,26 +1,33 @@
 """What adapters of gateways share: the models to serve, and waiting for the gateway."""
 
 import contextlib
+import json
 import os
 import socket
 import subprocess
 import sys
 import time
 import urllib.parse
+from pathlib import Path
 
-PROVIDERS = {
-    "anthropic": ("anthropic", ("claude-sonnet-4-5", "claude-opus-5-5", "claude-nova-9")),
-    "openai": ("openai-responses", ("gpt-5", "gpt-9-nova", "gpt-oss-120b")),
-    "gemini": ("gemini", ("gemini-3-pro-preview", "gemini-9-pro")),
-    "openrouter": ("openai-chat", ("anthropic/claude-sonnet-4.5", "anthropic/claude-nova-9")),
-    "kimi": ("openai-chat", ("kimi-k2.5", "kimi-k9-preview")),
-    "deepseek": ("openai-chat", ("deepseek-v4-pro", "deepseek-v9")),
-    "zai": ("openai-chat", ("glm-4.7",)),
-    "vllm": ("openai-chat", ("Qwen/Qwen3-32B",)),
-    "llama.cpp": ("openai-chat", ("qwen3-8b",)),
-    "compatible": ("openai-chat", ("acme-reasoner-9", "acme-gemini-3")),
-}
-"""The models of the suite by provider, and the API that serves them."""
+CASES = Path(__file__).resolve().parents[1] / "cases"
+UNPLAYED = ("bedrock", "mistral")
+"""Providers that the client in front of a gateway does not play."""
+
+
+def providers():
+    """The models of the suite by provider, and the API that serves them, from its cases."""
+    found = {}
+    for file in sorted(CASES.glob("*.json")):
+        for case in json.loads(file.read_text("utf-8")):
+            for at in case["endpoints"].values():
+                if at["provider"] not in UNPLAYED:
+                    _, models = found.setdefault(at["provider"], (at["dialect"], []))
+                    models += [at["model"]] if at["model"] not in models else []
+    return found
+
+
+PROVIDERS = providers()
 
 
 def upstream_of(at):
@@ -45,3 +52,8 @@ def start(command, port, seconds=200, **environ):
             return f"http://127.0.0.1:{port}"
         time.sleep(0.2)
     raise SystemExit(f"{command[0]} does not listen on port {port}")
+
+
+if __name__ == "__main__":
+    for provider, (dialect, models) in PROVIDERS.items():
+        print(f"{provider:12} {dialect:18} {', '.join(models)}")

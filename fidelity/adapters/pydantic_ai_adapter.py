@@ -1,113 +1,71 @@
 """pydantic-ai: an agent runs the tool loop, its message history is passed on."""
 
-import os
-
+from anthropic import AsyncAnthropic
+from mistralai.client import Mistral
 from openai import AsyncOpenAI
 from pydantic_ai import Agent, ModelMessagesTypeAdapter
 from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart, UserPromptPart
+from pydantic_ai.models import infer_model
+from pydantic_ai.providers import infer_provider_class
 
 from line import answer, last_turns, serve
 
-os.environ |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1"}
+AWS = {"region_name": "us-east-1", "aws_access_key_id": "x", "aws_secret_access_key": "x"}
+PREFIXES = dict.fromkeys(("vllm", "llama.cpp", "compatible"), "openai-chat")
+PREFIXES |= {"gemini": "google", "kimi": "moonshotai"}
+# https://ai.pydantic.dev/thinking/
 BUDGET = {"type": "enabled", "budget_tokens": 2000}
+ADAPTIVE = {"anthropic_thinking": {"type": "adaptive"}}
+STATELESS = {"openai_store": False, "openai_include_encrypted_reasoning": True}
+SETTINGS = {
+    "anthropic": {"anthropic_thinking": BUDGET, "max_tokens": 8000},
+    "openai": {"openai_reasoning_summary": "auto", **STATELESS},
+    "gemini": {"google_thinking_config": {"include_thoughts": True}},
+    "bedrock": {"bedrock_additional_model_requests_fields": {"thinking": BUDGET}},
+    "openrouter": {"openrouter_reasoning": {"effort": "medium"}},
+}
 
 
-def model_of(at):
-    """The model class that pydantic-ai recommends for a provider, and its settings."""
-    name, url = at["model"], at["url"]
-    client = AsyncOpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0)
-    match at["provider"]:
-        case "anthropic":
-            from anthropic import AsyncAnthropic
-            from pydantic_ai.models.anthropic import AnthropicModel
-            from pydantic_ai.providers.anthropic import AnthropicProvider
-
-            reach = AsyncAnthropic(base_url=url, api_key="x", max_retries=0)
-            model = AnthropicModel(name, provider=AnthropicProvider(anthropic_client=reach))
-            adaptive = {"anthropic_thinking": {"type": "adaptive"}}
-            budget = {"anthropic_thinking": BUDGET, "max_tokens": 8000}
-            return model, adaptive if "-5-5" in name else budget
-        case "openai":
-            from pydantic_ai.models.openai import OpenAIResponsesModel
-            from pydantic_ai.providers.openai import OpenAIProvider
-
-            settings = {"openai_reasoning_summary": "auto", "openai_store": False}
-            settings["openai_include_encrypted_reasoning"] = True
-            return OpenAIResponsesModel(
-                name, provider=OpenAIProvider(openai_client=client)
-            ), settings
-        case "gemini":
-            from pydantic_ai.models.google import GoogleModel
-            from pydantic_ai.providers.google import GoogleProvider
-
-            provider = GoogleProvider(api_key="x", base_url=url)
-            thinking = {"google_thinking_config": {"include_thoughts": True}}
-            return GoogleModel(name, provider=provider), thinking
-        case "bedrock":
-            from pydantic_ai.models.bedrock import BedrockConverseModel
-            from pydantic_ai.providers.bedrock import BedrockProvider
-
-            provider = BedrockProvider(base_url=url, region_name="us-east-1")
-            fields = {"bedrock_additional_model_requests_fields": {"thinking": BUDGET}}
-            return BedrockConverseModel(name, provider=provider), {**fields, "max_tokens": 8000}
-        case "openrouter":
-            from pydantic_ai.models.openrouter import OpenRouterModel
-            from pydantic_ai.providers.openrouter import OpenRouterProvider
-
-            model = OpenRouterModel(name, provider=OpenRouterProvider(openai_client=client))
-            return model, {"openrouter_reasoning": {"effort": "medium"}}
-        case "mistral":
-            from mistralai.client import Mistral
-            from pydantic_ai.models.mistral import MistralModel
-            from pydantic_ai.providers.mistral import MistralProvider
-
-            reach = Mistral(api_key="x", server_url=url)
-            return MistralModel(name, provider=MistralProvider(mistral_client=reach)), {}
-    return compatible(at, name, client), {}
-
-
-def compatible(at, name, client):
-    from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.providers.deepseek import DeepSeekProvider
-    from pydantic_ai.providers.moonshotai import MoonshotAIProvider
-    from pydantic_ai.providers.openai import OpenAIProvider
-
-    kinds = {"deepseek": DeepSeekProvider, "kimi": MoonshotAIProvider}
-    provider = kinds.get(at["provider"], OpenAIProvider)(openai_client=client)
-    return OpenAIChatModel(name, provider=provider)
+def about(name, url):
+    claude = AsyncAnthropic(base_url=url, api_key="x", max_retries=0)
+    other = AsyncOpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0)
+    return {
+        "anthropic": {"anthropic_client": claude},
+        "gemini": {"api_key": "x", "base_url": url},
+        "bedrock": {"base_url": url, **AWS},
+        "mistral": {"mistral_client": Mistral(api_key="x", server_url=url)},
+    }.get(name, {"openai_client": other})
 
 
 async def drain(_, events):
-    async for _event in events:
-        pass
+    [_ async for _ in events]
 
 
 class Client:
     def __init__(self, case):
-        self.streams, self.history = case["call"] == "streaming", []
-        self.tool = case["tool"]
+        self.options = {"event_stream_handler": drain} if case["call"] == "streaming" else {}
+        self.tool, self.history = case["tool"], []
+
+    def look(self, at: str) -> str:
+        """Look at something."""
+        return self.tool["result"]
 
     def ask(self, at, text):
-        model, settings = model_of(at)
-        agent = Agent(model, model_settings=settings)
-
-        @agent.tool_plain
-        def look(at: str) -> str:
-            """Look at something."""
-            return self.tool["result"]
-
-        options = {"event_stream_handler": drain} if self.streams else {}
-        result = agent.run_sync(text, message_history=self.history, **options)
+        reach = about(at["provider"], at["url"])
+        name = f"{PREFIXES.get(at['provider'], at['provider'])}:{at['model']}"
+        model = infer_model(name, lambda kind: infer_provider_class(kind)(**reach))
+        settings = ADAPTIVE if "-5-5" in name else SETTINGS.get(at["provider"], {})
+        agent = Agent(model, model_settings=settings, tools=[self.look])
+        result = agent.run_sync(text, message_history=self.history, **self.options)
         self.history = result.all_messages()
-        for message in result.new_messages():
-            if isinstance(message, ModelResponse):
-                yield self.told(message)
+        return [self.told(one) for one in result.new_messages() if isinstance(one, ModelResponse)]
 
     def told(self, message):
         text = "".join(part.content for part in message.parts if isinstance(part, TextPart))
-        thoughts = [part.content for part in message.parts if isinstance(part, ThinkingPart)]
-        counted = message.usage.output_reasoning_tokens
-        cut = message.finish_reason == "length"
+        parts = [part for part in message.parts if isinstance(part, ThinkingPart)]
+        raw = [(part.provider_details or {}).get("raw_content", ()) for part in parts]
+        thoughts = [one.content or "".join(rest) for one, rest in zip(parts, raw, strict=True)]
+        counted, cut = message.usage.output_reasoning_tokens, message.finish_reason == "length"
         return answer(text, "\n\n".join(thoughts), reasoning_tokens=counted, incomplete=cut)
 
     def resume(self):
@@ -115,10 +73,8 @@ class Client:
         self.history = ModelMessagesTypeAdapter.validate_json(stored)
 
     def keep(self, turns):
-        def is_question(one):
-            return any(isinstance(part, UserPromptPart) for part in one.parts)
-
-        self.history = last_turns(self.history, is_question, turns)
+        asked = {id(one) for one in self.history if isinstance(one.parts[0], UserPromptPart)}
+        self.history = last_turns(self.history, lambda one: id(one) in asked, turns)
 
 
 serve(Client)

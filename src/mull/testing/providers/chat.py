@@ -25,11 +25,12 @@ from mull.testing.providers.provider import (
     usage_of,
 )
 from mull.testing.rules.chat import (
-    check_chat,
     check_deepseek,
     check_details_replay,
     check_details_whole,
     check_field_replay,
+    check_kimi,
+    check_kimi_empty,
     check_pairs,
     effort_of,
 )
@@ -120,7 +121,8 @@ class Kimi(Chat):
     models: ClassVar[tuple[str, ...]] = ("kimi-k2.5", "kimi-k2-thinking")
 
     def verdicts(self, asked: Asked, ledger: Ledger) -> Iterator[Verdict]:
-        yield from refused(check_chat(asked.body))
+        yield from refused(check_kimi(asked.body))
+        yield from suspected(check_kimi_empty(asked.body))
         yield from suspected(check_field_replay(asked.body, ledger))
 
 

@@ -26,6 +26,7 @@ from mull.testing.rules.gemini import (
     check_gemini,
     check_gemini_calls,
     check_gemini_model,
+    check_gemini_places,
     check_gemini_replay,
     signature_of,
 )
@@ -57,6 +58,7 @@ class Gemini(Provider):
     def verdicts(self, asked: Asked, ledger: Ledger) -> Iterator[Verdict]:
         yield from refused(check_gemini(asked.body))
         yield from refused(check_gemini_replay(asked.body, ledger))
+        yield from suspected(check_gemini_places(asked.body, ledger))
         yield from suspected(check_gemini_model(asked.body, asked.model, ledger))
         yield from doubted(check_gemini_calls(asked.body, ledger))
 

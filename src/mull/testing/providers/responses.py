@@ -27,6 +27,7 @@ from mull.testing.rules.responses import (
     carrier_of,
     check_responses,
     check_responses_model,
+    check_responses_order,
     check_responses_replay,
     items_of,
 )
@@ -74,6 +75,7 @@ class OpenAI(Provider):
     def verdicts(self, asked: Asked, ledger: Ledger) -> Iterator[Verdict]:
         yield from refused(check_responses(asked.body, ledger))
         yield from refused(check_responses_replay(asked.body, ledger))
+        yield from suspected(check_responses_order(asked.body, ledger))
         yield from suspected(check_responses_model(asked.body, asked.model, ledger))
 
     def thinks(self, asked: Asked) -> bool:

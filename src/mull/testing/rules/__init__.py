@@ -27,16 +27,20 @@ from mull.testing.rules.chat import (
     check_details_replay,
     check_details_whole,
     check_field_replay,
+    check_kimi,
+    check_kimi_empty,
 )
 from mull.testing.rules.gemini import (
     check_gemini,
     check_gemini_calls,
     check_gemini_model,
+    check_gemini_places,
     check_gemini_replay,
 )
 from mull.testing.rules.responses import (
     check_responses,
     check_responses_model,
+    check_responses_order,
     check_responses_replay,
 )
 
@@ -54,9 +58,13 @@ __all__ = [
     "check_gemini",
     "check_gemini_calls",
     "check_gemini_model",
+    "check_gemini_places",
     "check_gemini_replay",
+    "check_kimi",
+    "check_kimi_empty",
     "check_responses",
     "check_responses_model",
+    "check_responses_order",
     "check_responses_replay",
     "refusal",
 ]

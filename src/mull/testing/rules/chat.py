@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from mull.testing.ledger import Ledger, Trace
@@ -14,6 +14,8 @@ __all__ = [
     "check_details_replay",
     "check_details_whole",
     "check_field_replay",
+    "check_kimi",
+    "check_kimi_empty",
     "check_pairs",
     "effort_of",
 ]
@@ -22,13 +24,28 @@ Body = Mapping[str, Any]
 
 
 def check_chat(body: Body) -> str | None:
-    """Chat Completions as Kimi enforces it: no call without its reasoning while thinking is on."""
-    if problem := check_pairs(body):
-        return problem
+    """Chat Completions as Kimi may enforce it: every call with reasoning that is not empty."""
+    return check_kimi(body) or check_kimi_empty(body)
+
+
+def check_kimi(body: Body) -> str | None:
+    """Chat Completions as Kimi enforces it: no call without the field while thinking is on."""
+    return check_pairs(body) or _unreasoned_call(body, (None,))
+
+
+def check_kimi_empty(body: Body) -> str | None:
+    """Whether a call comes with an empty `reasoning_content`.
+
+    Moonshot's own client sends one back that was empty; others were refused for it.
+    """
+    return _unreasoned_call(body, (None, ""))
+
+
+def _unreasoned_call(body: Body, missing: Container[str | None]) -> str | None:
     for index, message in enumerate(body["messages"]):
         if _is_off(body) or not message.get("tool_calls"):
             continue
-        if not message.get("reasoning_content"):
+        if message.get("reasoning_content") in missing:
             return (
                 "thinking is enabled but reasoning_content is missing in assistant tool call"
                 f" message at index {index}"

@@ -14,6 +14,7 @@ __all__ = [
     "check_gemini",
     "check_gemini_calls",
     "check_gemini_model",
+    "check_gemini_places",
     "check_gemini_replay",
     "signature_of",
 ]
@@ -89,16 +90,27 @@ def _last_question(contents: Sequence[Body]) -> int:
 
 
 def check_gemini_replay(body: Body, ledger: Ledger) -> str | None:
-    """Whether every signature that the current turn needs comes back, each on its part."""
+    """Whether every signature that the current turn needs comes back, and each is one of ours."""
     contents = body["contents"]
     started = _last_question(contents)
     for index, content in enumerate(contents):
         for part in content["parts"]:
-            problem = _misplaced(part, ledger)
-            if problem is None and index > started and _lost(part, ledger):
-                problem = _unsigned(part, index)
-            if problem:
-                return problem
+            signature = signature_of(part)
+            if signature is not None and ledger.find(signature) is None:
+                return "Corrupted thought signature."
+            if index > started and _lost(part, ledger):
+                return _unsigned(part, index)
+    return None
+
+
+def check_gemini_places(body: Body, ledger: Ledger) -> str | None:
+    """Whether every signature is on the part that was signed. It is not known whether the API
+    rejects one that is on another.
+    """
+    for part in _parts(body):
+        place = ledger.find(signature_of(part))
+        if place is not None and not _is_place(part, place, ledger):
+            return "Invalid thought signature."
     return None
 
 
@@ -148,16 +160,6 @@ def _call(part: Body) -> tuple[str, Any] | None:
     """The content of a call. Its id is optional, and so are empty arguments."""
     call = part.get("functionCall")
     return (call.get("name"), call.get("args") or {}) if call is not None else None
-
-
-def _misplaced(part: Body, ledger: Ledger) -> str | None:
-    signature = signature_of(part)
-    if signature is None:
-        return None
-    place = ledger.find(signature)
-    if place is None:
-        return "Corrupted thought signature."
-    return None if _is_place(part, place, ledger) else "Invalid thought signature."
 
 
 def _is_place(part: Body, place: Trace, ledger: Ledger) -> bool:

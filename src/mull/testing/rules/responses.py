@@ -11,6 +11,7 @@ __all__ = [
     "carrier_of",
     "check_responses",
     "check_responses_model",
+    "check_responses_order",
     "check_responses_replay",
     "items_of",
 ]
@@ -86,14 +87,12 @@ def _unfollowed(name: str) -> str:
 
 
 def check_responses_replay(body: Body, ledger: Ledger) -> str | None:
-    """Whether each reasoning item comes back complete, before the item that it was issued
-    before.
-    """
+    """Whether each reasoning item comes back, and the item that it was issued before after it."""
     items = items_of(body)
     for index, item in enumerate(items):
         problem = _misnamed(index, item)
         if problem is None and item["type"] == "reasoning":
-            problem = _forged(index, item, ledger) or _torn_off(index, items, ledger)
+            problem = _forged(item, ledger) or _abandoned(index, items, ledger)
         elif problem is None:
             problem = _bereft(index, items, ledger)
         if problem:
@@ -119,16 +118,28 @@ def check_responses_model(body: Body, model: str, ledger: Ledger) -> str | None:
     return None
 
 
-def _forged(index: int, item: Body, ledger: Ledger) -> str | None:
-    for key, value in item.items():
-        if key not in _KEYS_OF_REASONING and value not in (None, []):  # no content is accepted
-            return f"Unknown parameter: 'input[{index}].{key}'."
+def check_responses_order(body: Body, ledger: Ledger) -> str | None:
+    """Whether reasoning items come back with their summary and nothing more, right before the item
+    that they were issued before. It is not known whether the API is that strict.
+    """
+    items = items_of(body)
+    for index, item in enumerate(items):
+        place = ledger.find(carrier_of(item))
+        if place is None:
+            continue
+        for key, value in item.items():
+            if key not in _KEYS_OF_REASONING and value not in (None, []):  # no content is accepted
+                return f"Unknown parameter: 'input[{index}].{key}'."
+        if _told(item) not in ("", _told(place.piece)):
+            return _unverified(item)
+        if not _is_same(items[index + 1], _follower(place)):
+            return _unfollowed(place.piece["id"])
+    return None
+
+
+def _forged(item: Body, ledger: Ledger) -> str | None:
     place = ledger.find(carrier_of(item))
-    if (
-        place is None
-        or item.get("id") not in (None, place.piece["id"])
-        or _told(item) not in ("", _told(place.piece))
-    ):
+    if place is None or item.get("id") not in (None, place.piece["id"]):
         return _unverified(item)
     return None
 
@@ -142,14 +153,19 @@ def _unverified(item: Body) -> str:
     return f"The encrypted content for item {item.get('id')} could not be verified."
 
 
-def _torn_off(index: int, items: Sequence[Body], ledger: Ledger) -> str | None:
-    """Whether a reasoning item is followed by a different item than before."""
+def _abandoned(index: int, items: Sequence[Body], ledger: Ledger) -> str | None:
+    """Whether the item that a reasoning item was issued before no longer comes after it."""
     place = ledger.find(carrier_of(items[index]))
     assert place is not None
-    following = place.issued.pieces[place.at + 1 : place.at + 2]
-    if following and _is_same(items[index + 1], following[0]):
+    following = _follower(place)
+    if any(_is_same(item, following) for item in items[index + 1 :]):
         return None
     return _unfollowed(place.piece["id"])
+
+
+def _follower(place: Trace) -> Body:
+    """The item that was issued after a reasoning item; one of no type if there was none."""
+    return next(iter(place.issued.pieces[place.at + 1 :]), {"type": "none"})
 
 
 def _is_same(item: Body, issued: Body) -> bool:
