@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.client import ROOT, say
+from bench.peers import ROOT, is_chosen, leave_out, say
+from bench.report import QUICK
 from bench.speaker import LAST
+from mull.testing.fidelity.peers import cache_folder
+from mull.testing.pythons import find_python
 
-__all__ = ["Assistant", "assistants", "limit"]
+__all__ = ["OTHERS", "Assistant", "assistants", "limit", "ours"]
 
-PLACE = Path(os.environ.get("MULL_BENCH_PEERS") or ROOT / ".venv-peers") / "terminal"
-PYTHONS = ("python3.13", "python3.14")
+PLACE = cache_folder() / "assistants"
+PYTHONS = ("3.13", "3.14")
 """kimi-cli does not start on older ones."""
 
 
@@ -53,7 +55,7 @@ class _Kind:
 
     @property
     def wanted(self) -> str:
-        return f"{self.name}=={self.version}" if self.version else f"--editable={ROOT}"
+        return f"{self.name}=={self.version}" if self.version else f"--editable={ROOT}[terminal]"
 
 
 _KIMI = """\
@@ -92,7 +94,7 @@ alias = "thinker"
 
 def _mull(programs: Path, url: str, home: Path) -> Assistant:
     command = [str(programs / "mull"), "-m", "openai-compatible/thinker", "--base-url", url]
-    return Assistant(home.name, command, re.compile(rb"openai-compatible/thinker"))
+    return Assistant(home.name, command, re.compile("❯".encode()))
 
 
 def _kimi(programs: Path, url: str, home: Path) -> Assistant:
@@ -120,6 +122,7 @@ _KINDS = (
     _Kind("kimi-cli", "1.51.0", _kimi),
     _Kind("mistral-vibe", "3.0.2", _vibe),
 )
+OTHERS = tuple(kind.name for kind in _KINDS if kind.version)
 
 
 def limit(url: str) -> Assistant:
@@ -129,15 +132,25 @@ def limit(url: str) -> Assistant:
     return Assistant("limit", [python, "-P", "-S", script, url], re.compile(rb"> "), settle=0.1)
 
 
+def ours(url: str, home: Path) -> Assistant:
+    """mull as it is installed here."""
+    return _mull(Path(sys.executable).parent, url, home / "mull")
+
+
 def assistants(url: str, home: Path) -> Iterator[Assistant]:
     """Everyone who can take part; the home of each is `home` and its name."""
     python = interpreter()
     if python is None:
-        say(f"left out: kimi-cli and mistral-vibe, which want {' or '.join(PYTHONS)}")
+        leave_out("kimi-cli and mistral-vibe", f"they want Python {' or '.join(PYTHONS)}")
     for kind in _KINDS:
-        if python is None:
+        if kind.name in OTHERS and not is_chosen(kind.name):
+            continue
+        if QUICK and kind.name in OTHERS:
+            leave_out(kind.name, "it is slow to start, and this was a quick run")
+            continue
+        if QUICK or python is None:
             if kind.name == "mull":
-                yield kind.make(Path(sys.executable).parent, url, home / kind.label)
+                yield ours(url, home)
             continue
         programs = _installed(kind, python)
         if programs is not None:
@@ -146,13 +159,7 @@ def assistants(url: str, home: Path) -> Iterator[Assistant]:
 
 def interpreter() -> str | None:
     """A Python that all of them run on."""
-    own = Path.home() / ".pyenv" / "versions"
-    installed = [str(one) for name in PYTHONS for one in own.glob(f"*/bin/{name}")]
-    for name in (os.environ.get("MULL_BENCH_PYTHON"), *PYTHONS, *installed):
-        found = shutil.which(name) if name else None
-        if found and not subprocess.run([found, "-V"], capture_output=True, check=False).returncode:
-            return found
-    return None
+    return os.environ.get("MULL_BENCH_PYTHON") or find_python(*PYTHONS)
 
 
 def _installed(kind: _Kind, python: str) -> Path | None:
@@ -166,7 +173,7 @@ def _installed(kind: _Kind, python: str) -> Path | None:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-                say(f"left out: {kind.name} cannot be installed ({last})")
+                leave_out(kind.name, last)
                 return None
         ready.write_text(kind.wanted)
     return place / "bin"

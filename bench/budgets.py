@@ -1,18 +1,22 @@
 """What the hot paths cost, counted in bytecode instructions: a measure that is no clock.
 
 Each path is run twice, the second time with twice the work, and the difference is its cost for one
-piece of work: a chunk, a turn, a delta. The same code costs the same on every run, whatever else
-the machine does; only another version of Python counts differently. The budgets are recorded in
-budgets.json by `python -m bench.budgets --write`; a test compares them.
+piece of work: a chunk, a turn, a delta. What a start takes is for the most part importing: the
+modules of mull are counted. The same code costs the same on every run, whatever else the machine
+does; only another version of Python counts differently. The budgets are recorded in budgets.json by
+`python -m bench.budgets --write`; a test compares them.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
@@ -23,15 +27,18 @@ from bench.streams import events, stream
 from mull import Log, Settings, prepare, resolve
 from mull.dialects.registry import DIALECTS, decoder, encode_request
 from mull.dialects.serving import answer_writer, decode_request
+from mull.history.log import Entry
 from mull.neutral.assemble import Assembler
 from mull.neutral.events import TextDelta
 from mull.neutral.messages import Dialect
+from mull.store.sessions.records import decode_record, encode_record
+from mull.testing.server import Reply, ScriptedServer
 from mull.tui.conversation.view import ConversationView
 from mull.tui.screen.colour import Rgb
 from mull.tui.screen.theme import theme_for
 from mull.tui.text.sgr import encode
 
-__all__ = ["PATHS", "budgets", "cost"]
+__all__ = ["PATHS", "STARTS", "budgets", "cost"]
 
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 _FILE = Path(__file__).with_name("budgets.json")
@@ -95,6 +102,30 @@ def preparing(dialect: Dialect, turns: int) -> _Step:
     return step
 
 
+class _Words:
+    """Counts as a tokenizer does, without one."""
+
+    name, exact = "words", False
+
+    def count(self, text: str) -> int:
+        """The words of a text."""
+        return len(text.split())
+
+
+def counting(turns: int) -> _Step:
+    """The first request of a long conversation, prepared and counted with a tokenizer."""
+    messages = [message for seed in range(turns) for message in turn(seed)]
+    target, snapshot = resolve(MODELS["openai-chat"]), Settings().snapshot()
+    return lambda: prepare(Log(messages), snapshot, target, counter=_Words())
+
+
+def resuming(turns: int) -> _Step:
+    """The records of a stored session, decoded to a log."""
+    entries = [Entry(message) for seed in range(turns) for message in turn(seed)]
+    stored = [*enumerate(map(encode_record, entries))]
+    return lambda: Log(records=[decode_record(data, "", at) for at, data in stored])
+
+
 def receiving(dialect: Dialect, turns: int) -> _Step:
     """A client's request with a long conversation, decoded."""
     messages = [message for seed in range(turns) for message in turn(seed)]
@@ -144,14 +175,51 @@ PATHS: dict[str, tuple[Callable[[int], _Step], int]] = {
     **{name: (path, 100) for name, path in _of_each("write a chunk", writing)},
     **{name: (path, 20) for name, path in _of_each("prepare and encode a turn", preparing)},
     **{name: (path, 20) for name, path in _of_each("receive a turn", receiving)},
+    "prepare and count a turn": (counting, 20),
     "prepare after one turn more": (going_on, 10),
+    "resume a turn": (resuming, 20),
     "draw a delta": (drawing, 320),
 }
 """The paths, each with how many pieces of work it is measured with."""
 
 
+STARTS = {
+    "modules of mull --version": "from mull.cli.main import main; main(['--version'])",
+    "modules of mull --help": "from mull.cli.main import parser_of; parser_of(None).print_help()",
+    "modules of mull ask": (
+        "from mull.cli.main import main; from sys import argv;"
+        "main(['ask', '-m', 'openai-compatible/m', '--base-url', argv[1], 'hello'])"
+    ),
+    "modules of a prompt": (
+        "import mull.cli.main, mull.cli.chat, mull.agent.engine, mull.cli.interrupt;"
+        "import mull.agent.opening, mull.store.sessions.sqlite, mull.tui.main, mull.tui.screen.app"
+    ),
+}
+"""What is imported: by a command, and before a prompt is drawn."""
+_COUNTED = "import sys; print(sum(n.split('.')[0] == 'mull' for n in sys.modules), file=sys.stderr)"
+_ANSWER = Reply.events(
+    {"choices": [{"index": 0, "delta": {"content": "hello"}, "finish_reason": "stop"}]}, "[DONE]"
+)
+
+
+def modules(script: str) -> int:
+    """How many modules of mull the script imports in an interpreter and a home of its own."""
+    with TemporaryDirectory() as home, ScriptedServer([_ANSWER]) as server:
+        places = dict.fromkeys(("HOME", "MULL_CONFIG_DIR", "MULL_DATA_DIR"), home)
+        done = subprocess.run(
+            [sys.executable, "-c", f"{script}; {_COUNTED}", server.url],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env={**os.environ, **places},
+            check=True,
+        )
+    return int(done.stderr)
+
+
 def cost(name: str) -> float:
-    """Instructions for one piece of work of a path."""
+    """Instructions for one piece of work of a path; the modules of a start."""
+    if name in STARTS:
+        return modules(STARTS[name])
     path, pieces_of_work = PATHS[name]
     path(pieces_of_work)()  # what is made once is made now
     few, many = instructions(path(pieces_of_work)), instructions(path(2 * pieces_of_work))
@@ -166,7 +234,7 @@ def budgets() -> dict[str, float]:
 
 def main(words: list[str]) -> None:
     """Print what each path costs beside its budget; `--write` records it."""
-    known, now = budgets(), {name: cost(name) for name in PATHS}
+    known, now = budgets(), {name: cost(name) for name in (*PATHS, *STARTS)}
     for name, counted in now.items():
         budget = known.get(name)
         change = "" if not budget else f"{counted / budget - 1:+.1%}"

@@ -12,16 +12,16 @@ import time
 from collections.abc import Callable
 from io import StringIO
 
-from bench.report import Figure, median_ratio
+from bench.report import QUICK, Figure, median_ratio
 from mull.neutral.events import TextDelta, ThinkingDelta
 from mull.tui.conversation.view import ConversationView
 from mull.tui.screen.colour import Rgb
 from mull.tui.screen.theme import theme_for
 from mull.tui.text.sgr import encode
 
-ROUNDS = 3
+ROUNDS = 1 if QUICK else 3
 WIDTH = 100
-LONG = 200_000
+LONG = 60_000 if QUICK else 200_000
 SHORT = 20_000
 PEER = 2_000
 EVERY = 32

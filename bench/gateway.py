@@ -4,7 +4,8 @@ Beside it, in the same run, a pass-through: granian and mull's HTTP client with 
 them. CPU is that of the gateway's process alone, so it holds on a busy machine too; requests per
 second and core are 1 s over the CPU of one request. The store is on (SQLite), and so is the page.
 Small requests have 3 messages, those of an agent 60 kB of instructions and tools and 40 messages.
-PEERS=1 measures other gateways in the same run, QUICK=1 a tenth of everything.
+Other gateways stand before the same upstream in the same run, and are asked in the Chat Completions
+API unless the Messages API is named; they are slow, so they get fewer requests.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.client import say
-from bench.report import Figure
+from bench.peers import leave_out
+from bench.report import QUICK, Figure
 from bench.serving.load import NUMBER
-from bench.serving.peers import peers
+from bench.serving.peers import Peer, peers
 from bench.serving.process import Measured, free_port
 from bench.serving.upstream import CHUNKS
 
-QUICK, PEERS = bool(os.environ.get("QUICK")), bool(os.environ.get("PEERS"))
-REQUESTS = 500 if QUICK else 6_000
+REQUESTS = 500 if QUICK else 4_000
 LARGE = 30 if QUICK else 300
 STREAMS = 8 if QUICK else 64
 CLIENTS = 32
 _CHAT, _MESSAGES = "/v1/chat/completions", "/v1/messages"
+_BARE, _OURS, _CROSSING = "pass-through", "mull, chat", "mull, Messages to chat"
 
 
 class Way(NamedTuple):
@@ -41,6 +42,11 @@ class Way(NamedTuple):
     server: Measured
     path: str
     headers: Mapping[str, Mapping[str, str]] = {}
+    model: str = "{}"
+
+    def asked(self, model: str, *, stream: bool) -> str:
+        """A small request to a model."""
+        return body(self.path, self.model.format(model), stream=stream)
 
 
 class Told(NamedTuple):
@@ -62,7 +68,7 @@ def body(
 ) -> str:
     """A request; a varied one is of another conversation each time that it is sent."""
     system = "You are helpful. " * (3_500 if large else 3)
-    words = "word " * 200 if large else NUMBER if varied else ""
+    words = "word " * 200 if large else f"{NUMBER} {'word ' * 200}" if varied else ""
     turns = [
         {"role": "assistant" if at % 2 else "user", "content": f"message {at} {words}"}
         for at in range(messages - 1 + messages % 2)
@@ -170,15 +176,23 @@ def serving() -> Iterator[Serving]:
         ending.callback(mull.end)
         pair = _mull(Path(home), url, env, workers=2)
         ending.callback(pair.end)
-        found = list(peers(url, Path(home), env)) if PEERS else []
-        for peer in found:
-            ending.callback(peer.server.end)
+        found = []
+        for peer in peers(url, Path(home), env):
+            found.append(peer)
+            ending.callback(peer.started.server.end)
         yield Serving(
-            Way("pass-through", bare, _CHAT),
-            [Way("mull, chat", mull, _CHAT), Way("mull, Messages to chat", mull, _MESSAGES)],
-            [Way(f"{peer.name}, chat", peer.server, _CHAT, peer.headers) for peer in found],
+            Way(_BARE, bare, _CHAT),
+            [Way(_OURS, mull, _CHAT), Way(_CROSSING, mull, _MESSAGES)],
+            [_way(peer) for peer in found],
             Way("mull, chat, 2 workers", pair, _CHAT),
         )
+
+
+def _way(peer: Peer) -> Way:
+    named = f"{peer.name}, Messages to chat" if peer.started.path == _MESSAGES else peer.name
+    return Way(
+        named, peer.started.server, peer.started.path, peer.started.headers, peer.started.model
+    )
 
 
 def _mull(home: Path, url: str, env: dict[str, str], workers: int = 1) -> Measured:
@@ -200,7 +214,7 @@ def run() -> list[Figure]:
         with serving() as all_of_it:
             bare, mull, others, pair = all_of_it
             for way in (bare, *mull, pair):
-                load.put(way, body(way.path, "short", stream=True), 4, 100)
+                load.put(way, way.asked("short", stream=True), 4, 100)
             others = [way for way in others if _answers(load, way)]
             return [
                 *_small(load, [bare, *mull, *others]),
@@ -215,34 +229,48 @@ def run() -> list[Figure]:
 def _answers(load: Load, way: Way) -> bool:
     """Whether another gateway can be measured here."""
     try:
-        load.put(way, body(way.path, "short", stream=True), 4, 100)
+        load.put(way, way.asked("short", stream=True), 4, REQUESTS // 20)
     except RuntimeError as error:
-        say(f"left out: {error}")
+        leave_out(way.name, " ".join(str(error).split())[:200])
         return False
     return True
 
 
 def _small(load: Load, ways: list[Way]) -> Iterator[Figure]:
     """Small requests: what one client waits for, and what a request costs with many."""
-    bare: dict[str, Told] = {}
     for how in ("whole", "streamed"):
+        costs: dict[str, float] = {}
+        waits: dict[str, float] = {}
         for way in ways:
-            text = body(way.path, "short", stream=how == "streamed")
-            requests = REQUESTS if "mull" in way.name or way is ways[0] else REQUESTS // 10
-            alone = load.put(way, text, 1, requests // 4)
-            many = load.put(way, text, CLIENTS, requests)
-            base = bare.setdefault(how, alone)
-            cost = many.cpu / requests
-            added = (alone.p50 - base.p50) * 1e3
-            name = f"{way.name}, {how}"
-            if way is not ways[0]:
-                told = f"pass-through {base.p50 * 1e3:.2f} ms"
-                most = "≤ 1 ms" if "mull" in way.name else ""
-                yield Figure(f"{name}: p50 added at 1 client", added, "ms", told, None, most)
-            yield Figure(f"{name}: CPU of a request, {CLIENTS} clients", cost * 1e6, "µs")
-            target = "≥ 3,000" if "mull" in way.name else ""
-            per_core = f"{requests / many.wall:,.0f}/s on the clock"
-            yield Figure(f"{name}: requests per core", 1 / cost, "/s", per_core, None, target)
+            text = way.asked("short", stream=how == "streamed")
+            requests = REQUESTS if _is_ours(way) else REQUESTS // 10
+            waits[way.name] = load.put(way, text, 1, requests // 4).p50 * 1e3
+            costs[way.name] = load.put(way, text, CLIENTS, requests).cpu / requests * 1e6
+        for way in ways:
+            yield _beside(f"CPU of a request, {how}", way, costs, "µs CPU")
+        for way in ways[1:]:
+            added, most = waits[way.name] - waits[_BARE], "≤ 1 ms" if _is_ours(way) else ""
+            told = f"{_BARE}: {waits[_BARE]:.2f} ms"
+            yield Figure(
+                f"wait added for one client, {how}: {way.name}", added, "ms", told, None, most
+            )
+        for way in filter(_is_ours, ways):
+            least = "≥ 3,000" if way.name != _BARE else ""
+            name = f"requests per second and core, {how}: {way.name}"
+            yield Figure(name, 1e6 / costs[way.name], "/s", "", None, least)
+
+
+def _is_ours(way: Way) -> bool:
+    return way.name.startswith((_BARE, "mull"))
+
+
+def _beside(what: str, way: Way, costs: dict[str, float], unit: str, target: str = "") -> Figure:
+    """mull beside the pass-through, the others beside mull in the same API."""
+    own = _CROSSING if way.path == _MESSAGES else _OURS
+    base = _BARE if way.name.startswith("mull") else own
+    ratio = costs[way.name] / costs[base] if base in costs and way.name != _BARE else None
+    against = "" if ratio is None else base
+    return Figure(f"{what}: {way.name}", costs[way.name], unit, against, ratio, target)
 
 
 def _workers(load: Load, one: Way, two: Way) -> Iterator[Figure]:
@@ -250,7 +278,7 @@ def _workers(load: Load, one: Way, two: Way) -> Iterator[Figure]:
     alone = load.put(one, text, CLIENTS, REQUESTS).wall
     both = load.put(two, text, CLIENTS, REQUESTS).wall
     told = f"one worker {REQUESTS / alone:,.0f}/s"
-    yield Figure(f"{two.name}: requests", REQUESTS / both, "/s", told, alone / both, "≥ 1.7×")
+    yield Figure(f"requests: {two.name}", REQUESTS / both, "/s", told, alone / both, "≥ 1.7×")
 
 
 def _long(load: Load, ways: list[Way]) -> Iterator[Figure]:
@@ -258,14 +286,16 @@ def _long(load: Load, ways: list[Way]) -> Iterator[Figure]:
         for name, messages, large in (("an agent's", 40, True), ("400 messages'", 400, False)):
             text = body(way.path, "short", messages, large=large, stream=True)
             told = load.put(way, text, 4, LARGE)
-            label = f"{way.name}: CPU of {name} request"
-            yield Figure(label, told.cpu / LARGE * 1e6, "µs", f"{len(text) // 1000} kB")
+            label = f"CPU of {name} request, {len(text) // 1000} kB: {way.name}"
+            yield Figure(label, told.cpu / LARGE * 1e6, "µs CPU")
 
 
 def _chunks(load: Load, ways: list[Way]) -> Iterator[Figure]:
+    costs: dict[str, float] = {}
     for way in ways:
-        streams = STREAMS if "mull" in way.name else STREAMS // 8
-        told = load.put(way, body(way.path, "long", stream=True), 4, streams)
-        each = told.cpu / streams / CHUNKS * 1e6
-        most = "≤ 10 µs" if "mull" in way.name else ""
-        yield Figure(f"{way.name}: CPU of a streamed chunk", each, "µs", target=most)
+        streams = STREAMS if _is_ours(way) else STREAMS // 8
+        told = load.put(way, way.asked("long", stream=True), 4, streams)
+        costs[way.name] = told.cpu / streams / CHUNKS * 1e6
+    for way in ways:
+        most = "≤ 10 µs" if _is_ours(way) else ""
+        yield _beside("CPU of a streamed chunk", way, costs, "µs CPU", most)

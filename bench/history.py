@@ -1,19 +1,30 @@
-"""A turn on a long conversation: prepared and counted, encoded, and appended to a stored session.
+"""The next request of a conversation of 10, 1,000 and 10,000 turns, each with a thought of 4 kB.
 
-Lengths are measured in turns of each other: what the machine does meanwhile then falls on all.
+Times are of the processor, not of the clock, so that what else the machine does counts little.
+Conversations of different lengths are measured in turns of each other. The first preparation counts
+every token with the model's tokenizer; one turn more is prepared from what is known, and a request
+is always encoded whole. Beside it, the conversion of the same conversation by other libraries, each
+in a process of its own: their messages to a request's body as JSON, without what their SDKs do
+with it afterwards. They do not count tokens. Memory is the peak beyond the conversation itself.
 """
 
 from __future__ import annotations
 
 import gc
-import random
+import json
+import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
-from bench.report import Figure, median_ratio
+from msgspec.structs import replace
+
+from bench.history_peer import thought
+from bench.peers import ROOT, leave_out, peer_python
+from bench.report import QUICK, Figure, median_ratio
 from mull import (
     Log,
     Message,
@@ -28,86 +39,84 @@ from mull import (
     resolve,
     user,
 )
-from mull.dialects.registry import encode_request
-from mull.history.log import Entry
-from mull.store.sessions.sqlite import SqliteSessions
+from mull.neutral.usage import Usage
 
 SIZES = (10, 1000, 10_000)
 ROUNDS = (10, 1500)
-THOUGHT_BYTES = 4096
-MORE_TURNS = 51
-_WORDS = ("weigh", "the", "step", "whether", "each", "follows", "from", "what", "was", "seen")
+MORE_TURNS = 15 if QUICK else 51
+FIRST_TIMES = 1 if QUICK else 3
+PEERS = {
+    "litellm": "mull-anthropic",
+    "pydantic-ai": "mull-anthropic",
+    "langchain": "mull-anthropic",
+    "openai-agents": "mull-chat",
+}
+"""Each peer, and mull in the dialect that it is measured in."""
+_SHOWN = ("litellm",) if QUICK else tuple(PEERS)
+_PEER_SIZE, _PEER_ROUNDS = (1000, 3) if QUICK else (10_000, 5)
 _TARGET = resolve("moonshotai/kimi-k2-thinking")
 
 
-def _thought(seed: int) -> ThinkingBlock:
-    """A thought of 4 kB that no other seed has."""
-    choose = random.Random(seed)
-    thought = ""
-    while len(thought) < THOUGHT_BYTES:
-        thought += f"{choose.choice(_WORDS)} {choose.randrange(1000)} "
-    return ThinkingBlock(thought[:THOUGHT_BYTES], source_field="reasoning_content")
+def _kept(seed: int) -> ThinkingBlock:
+    return ThinkingBlock(thought(seed), source_field="reasoning_content")
 
 
 def turn(seed: int) -> list[Message]:
     """A question, a thought and an answer."""
-    return [user(f"question {seed}"), assistant(_thought(seed), TextBlock(f"answer {seed}"))]
+    return [user(f"question {seed}"), assistant(_kept(seed), TextBlock(f"answer {seed}"))]
+
+
+def reported_turn(seed: int) -> list[Message]:
+    """A turn with what a provider reports of it."""
+    question, answer = turn(seed)
+    usage = Usage(input=1500 * (seed + 1), output=1500)
+    return [question, replace(answer, origin=_TARGET.origin, usage=usage)]
 
 
 def tool_round(seed: int) -> list[Message]:
     """A thought with a call, and its result."""
     call = ToolCallBlock(f"call_{seed}", "look", {"at": seed})
     result = Message(role="tool", blocks=(ToolResultBlock(call.id, f"seen {seed}"),))
-    return [assistant(_thought(seed), call), result]
+    return [assistant(_kept(seed), call), result]
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return (time.process_time() - start) * 1e3
 
 
 class Growing:
-    """A log that is looked at after each step, and the time that each part of a step took."""
+    """A log that is prepared after each step, and the milliseconds that each of them took."""
 
-    def __init__(self, log: Log, step: Callable[[int], list[Message]], sends: bool = True) -> None:
+    def __init__(self, log: Log, step: Callable[[int], list[Message]]) -> None:
         self.log = log
         self._step = step
         settings = Settings()
-        settings.set("reasoning.includeInContext", sends)
+        settings.set("reasoning.includeInContext", True)
         self._snapshot, self._counter = settings.snapshot(), counter_for(_TARGET)
         self._counter.count("warm")
-        self.first = self._timed(self._look)
+        gc.collect()
+        self.first = _timed(self._look)
         self.looks: list[float] = []
-        self.appends: list[float] = []
-        self.encodes: list[float] = []
 
-    def grow(self, seed: int, store: SqliteSessions | None = None, session: str = "") -> None:
-        """One step more; what a store is given too."""
-        added = self._step(seed)
-        for message in added:
+    def grow(self, seed: int) -> None:
+        """One step more."""
+        for message in self._step(seed):
             self.log.append(message)
-        self.looks.append(self._timed(self._look))
-        if store:
-            at = len(self.log) - len(added)
-            entries = [Entry(message) for message in added]
-            self.appends.append(self._timed(lambda: store.append(session, at, *entries)))
+        self.looks.append(_timed(self._look))
 
-    def encode(self) -> None:
-        """The request as it is now, to bytes."""
-        request = self._look().request
-        self.encodes.append(self._timed(lambda: encode_request(request, _TARGET)))
-
-    def _look(self):
-        return prepare(self.log, self._snapshot, _TARGET, counter=self._counter)
-
-    def _timed(self, work: Callable[[], object]) -> float:
-        start = time.perf_counter()
-        work()
-        return (time.perf_counter() - start) * 1e3
+    def _look(self) -> None:
+        prepare(self.log, self._snapshot, _TARGET, counter=self._counter)
 
 
-def _turns(count: int) -> Log:
-    return Log(message for seed in range(count) for message in turn(seed))
+def _turns(messages: list[Message]) -> Growing:
+    return Growing(Log(messages), reported_turn)
 
 
-def _chain(count: int) -> Log:
+def _chain(count: int) -> Growing:
     rounds = (message for seed in range(count) for message in tool_round(seed))
-    return Log([user("look at everything"), *rounds])
+    return Growing(Log([user("look at everything"), *rounds]), tool_round)
 
 
 def _against(base: list[float], values: list[float], name: str, than: str, target: str) -> Figure:
@@ -117,7 +126,11 @@ def _against(base: list[float], values: list[float], name: str, than: str, targe
 
 def views() -> list[Figure]:
     """First view and one more turn for each size; the last against the smallest."""
-    growing = {size: Growing(_turns(size), turn) for size in SIZES}
+    said = [message for seed in range(SIZES[-1]) for message in reported_turn(seed)]
+    firsts, growing = {}, {}
+    for size in SIZES:
+        again = [_turns(said[: 2 * size]) for _ in range(FIRST_TIMES)]
+        firsts[size], growing[size] = statistics.median(one.first for one in again), again[0]
     gc.collect()
     for more in range(MORE_TURNS):
         for size, one in growing.items():
@@ -125,70 +138,81 @@ def views() -> list[Figure]:
     figures = []
     base = growing[SIZES[0]].looks
     for size, one in growing.items():
+        is_last = size == SIZES[-1]
         name = f"prepare and count {size:,} turns, first time"
-        target = "≤ 2" if size == SIZES[-1] else ""
-        figures.append(Figure(name, one.first, "ms"))
-        than = f"one turn more than {SIZES[0]}"
+        most = "≤ 2 s" if is_last else ""
+        figures.append(Figure(name, firsts[size], "ms", target=most))
+        than, target = f"one turn more than {SIZES[0]}", "≤ 1.2" if is_last else ""
         figures.append(_against(base, one.looks, f"one turn more than {size:,}", than, target))
     return figures
 
 
 def chains() -> list[Figure]:
     """One more round of a tool chain, short and long."""
-    short, long = (Growing(_chain(count), tool_round) for count in ROUNDS)
+    short, long = map(_chain, ROUNDS)
     for more in range(MORE_TURNS):
         short.grow(ROUNDS[0] + more)
         long.grow(ROUNDS[1] + more)
     names = [f"one tool round more than {count:,} in one turn" for count in ROUNDS]
     return [
         Figure(names[0], statistics.median(short.looks), "ms"),
-        _against(short.looks, long.looks, names[1], names[0], "≤ 2"),
+        _against(short.looks, long.looks, names[1], names[0], "≤ 1.2"),
     ]
 
 
-def stored() -> list[Figure]:
-    """A turn on a stored session, short and long: viewed, counted and on the disk."""
-    with TemporaryDirectory() as folder:
-        store = SqliteSessions(Path(folder) / "sessions.db")
-        try:
-            return _stored(store)
-        finally:
-            store.close()
+def _measured(python: str, who: str, size: int, rounds: int) -> dict[str, Any] | None:
+    words = [python, str(ROOT / "bench" / "history_peer.py"), who, str(size), str(rounds)]
+    plain = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(words, capture_output=True, text=True, env=plain, cwd="/", check=False)
+    if done.returncode:
+        leave_out(who, (done.stderr.strip().splitlines() or ["no reason given"])[-1])
+        return None
+    measured: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert measured["thoughts"] == size, f"{who} sends {measured['thoughts']} of {size} thoughts"
+    return measured
 
 
-def _stored(store: SqliteSessions) -> list[Figure]:
-    sizes = SIZES[0], SIZES[-1]
-    found = []
-    for size in sizes:
-        log = _turns(size)
-        info = store.create(folder="/bench", model=_TARGET.name)
-        store.append(info.id, 0, *log)
-        found.append((Growing(log, turn, sends=False), info.id, size))
-    start = time.perf_counter()
-    _, records = store.load(found[-1][1])
-    loaded = (time.perf_counter() - start) * 1e3
-    assert len(records) == 2 * sizes[-1]
-    gc.collect()
-    for more in range(MORE_TURNS):
-        for one, session, size in found:
-            one.grow(size + more, store, session)
-    for _ in range(5):
-        for one, _, _ in found:
-            one.encode()
-    (short, _, _), (long, _, _) = found
-    both = [[a + b for a, b in zip(one.looks, one.appends, strict=True)] for one in (short, long)]
-    names = [f"a turn on a stored session of {size:,}" for size in sizes]
-    bodies = [f"encode a request of {size:,} turns, thoughts not sent" for size in sizes]
+def beside() -> list[Figure]:
+    """The next request in mull, and in other libraries."""
+    figures = []
+    own: dict[str, dict[str, Any]] = {}
+    for who in dict.fromkeys(PEERS.values()):
+        for size in (size for size in SIZES if size <= _PEER_SIZE):
+            found = _measured(sys.executable, who, size, _PEER_ROUNDS)
+            if found is not None:
+                own[who] = found
+                figures += _request_figures(who, size, found)
+    for peer, mine in ((peer, PEERS[peer]) for peer in _SHOWN):
+        python = peer_python(peer)
+        found = python and _measured(python, peer, _PEER_SIZE, _PEER_ROUNDS)
+        if found and mine in own:
+            figures += _peer_figures(peer, found, mine, own[mine])
+    return figures
+
+
+def _seconds(found: dict[str, Any]) -> float:
+    return statistics.median(found["seconds"])
+
+
+def _request_figures(who: str, size: int, found: dict[str, Any]) -> list[Figure]:
+    name = f"{who}: next request of {size:,} turns, prepared and encoded"
     return [
-        Figure(f"load a stored session of {sizes[1]:,} turns", loaded, "ms"),
-        Figure(f"{names[0]}: view, count, append", statistics.median(both[0]), "ms"),
-        _against(both[0], both[1], f"{names[1]}: view, count, append", names[0], "≤ 2"),
-        _against(short.appends, long.appends, f"{names[1]}: append alone", names[0], "≤ 2"),
-        Figure(bodies[0], statistics.median(short.encodes), "ms"),
-        Figure(bodies[1], statistics.median(long.encodes), "ms", "all of it is sent"),
+        Figure(name, _seconds(found) * 1e3, "ms"),
+        Figure(f"{who}: peak memory of the first request of {size:,} turns", found["peak"], "MiB"),
+    ]
+
+
+def _peer_figures(peer: str, found: dict[str, Any], who: str, own: dict[str, Any]) -> list[Figure]:
+    name = f"{peer}: next request of {_PEER_SIZE:,} turns, converted"
+    ratio = _seconds(found) / _seconds(own)
+    memory = f"{peer}: peak memory of a request of {_PEER_SIZE:,} turns"
+    return [
+        Figure(name, _seconds(found) * 1e3, "ms", who, ratio),
+        Figure(memory, found["peak"], "MiB", who, found["peak"] / own["peak"]),
     ]
 
 
 def run() -> list[Figure]:
-    """Views, tool chains and stored sessions."""
-    return [*views(), *chains(), *stored()]
+    """Views, tool chains, and whole requests beside others."""
+    parts: list[Callable[[], list[Figure]]] = [views, chains, beside]
+    return [figure for part in parts for figure in part()]

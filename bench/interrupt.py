@@ -2,8 +2,10 @@
 
 An endpoint sends 200 deltas a second, more than the slow line can show. Measured are how long
 after Esc the endpoint sees the connection closed, how long until the terminal no longer says that
-the model works, and, before that, how long a letter takes to be seen. mull waits 25 ms after an Esc
-byte because a key may begin with it; a terminal with the kitty keyboard protocol saves that.
+the model works, and, before that, how long letters take to be seen: on the slow line a
+letter waits for what is on its way, so it matters when it is typed. The terminal shows what is
+drawn in one step (synchronized output) in one step. mull waits 25 ms after an Esc byte because a
+key may begin with it; a terminal with the kitty keyboard protocol saves that.
 """
 
 from __future__ import annotations
@@ -21,21 +23,25 @@ from typing import NamedTuple
 from tools.pictures.screen import TerminalScreen
 from tools.pseudo_terminal import PseudoTerminal
 
-from bench.report import Figure
+from bench.report import QUICK, Figure
 from mull.testing import Pause, Recorded, Reply, ScriptedServer
 
-ROUNDS = 4
+ROUNDS = 1 if QUICK else 4
 LINES = {"a fast line": None, "a line of 1 kB/s": 1000}
 SIZE = (100, 32)
 _READY = "thinker · "
 _WORKS = "Esc interrupts"
-_LETTER = "\u0101"
+_LETTERS = "\u0101\u0103\u0105\u0107\u0109\u010b"[: 3 if QUICK else None]
+_REST = 1 if QUICK else 2
+"""Seconds in which what was started comes to rest."""
+_APART = 0.63
+"""Seconds between two letters: no multiple of what a redraw takes on the slow line."""
 
 
 class Stop(NamedTuple):
-    """Milliseconds until a letter is seen, the endpoint is left, and that is seen."""
+    """Milliseconds until each letter is seen, the endpoint is left, and that is seen."""
 
-    letter: float
+    letters: list[float]
     left: float
     seen: float
 
@@ -49,7 +55,7 @@ def _reply(recorded: Recorded) -> Reply:
 
 
 def stop(home: Path, rate: int | None) -> Stop:
-    """Ask, type a letter, press Esc."""
+    """Ask, type letters, press Esc."""
     screen = TerminalScreen(*SIZE)
     looks = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
     program = str(Path(sys.executable).with_name("mull"))
@@ -65,12 +71,14 @@ def stop(home: Path, rate: int | None) -> Stop:
         )
         with terminal:
             terminal.read_until(lambda _: _READY in screen.text)
-            terminal.rest(2)
+            terminal.rest(_REST)
             terminal.press("go\r")
             terminal.read_until(lambda _: _WORKS in screen.text)
-            terminal.rest(4)
-            letter = _seen(terminal, _LETTER, lambda: _LETTER in screen.text)
-            terminal.rest(1)
+            terminal.rest(2 * _REST)
+            letters = []
+            for letter in _LETTERS:
+                letters.append(_seen(terminal, letter, lambda one=letter: one in screen.text))
+                terminal.rest(_APART)
             asked = next(one for one in server.requests if one.method == "POST")
             ended: list[float] = []
             watch = threading.Thread(
@@ -78,11 +86,13 @@ def stop(home: Path, rate: int | None) -> Stop:
             )
             watch.start()
             began = time.perf_counter()
-            seen = _seen(
-                terminal, "\x1b", lambda: _WORKS not in screen.text and _READY in screen.text
-            )
+            seen = _seen(terminal, "\x1b", lambda: _is_idle(screen))
             watch.join()
-    return Stop(letter, (ended[0] - began) * 1e3, seen)
+    return Stop(letters, (ended[0] - began) * 1e3, seen)
+
+
+def _is_idle(screen: TerminalScreen) -> bool:
+    return not screen.is_drawing and _WORKS not in screen.text and _READY in screen.text
 
 
 def _seen(terminal: PseudoTerminal, key: str, reached: Callable[[], bool]) -> float:
@@ -100,10 +110,14 @@ def run() -> list[Figure]:
             for name, rate in LINES.items():
                 taken[name].append(stop(Path(home), rate))
     figures = []
-    parts = ("a letter is seen", "Esc until the endpoint is left", "Esc until that is seen")
-    for at, part in enumerate(parts):
-        for name, stops in taken.items():
-            times = [one[at] for one in stops]
-            figures.append(Figure(f"{part}, {name}", statistics.median(times), "ms"))
-            figures.append(Figure(f"{part}, {name}, least", min(times), "ms"))
+    for name, stops in taken.items():
+        times = {
+            "a letter is seen": [letter for one in stops for letter in one.letters],
+            "Esc until the endpoint is left": [one.left for one in stops],
+            "Esc until that is seen": [one.seen for one in stops],
+        }
+        for part, each in times.items():
+            figures.append(Figure(f"{part}, {name}", statistics.median(each), "ms"))
+            if len(each) > 1:
+                figures.append(Figure(f"{part}, {name}, longest", max(each), "ms"))
     return figures

@@ -1,4 +1,5 @@
-"""The physical limit of decoding: split the frames, decode into typed values, make an event.
+"""The physical limit of reading an answer: take HTTP's chunks apart, split the frames, decode into
+typed values, make an event.
 
 No tolerance for dirty chunks, no tags, no warnings: nothing can be had for less in this language
 with this JSON library.
@@ -6,6 +7,7 @@ with this JSON library.
 
 from __future__ import annotations
 
+import socket
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -177,6 +179,8 @@ def _messages(data: bytes) -> tuple[list[bytes], bytes]:
     return found, data[at:]
 
 
+READ = 256 * 1024
+"""How much is read from a socket at once, if it is there."""
 _LENGTHS = struct.Struct(">II")
 _KINDS: dict[str, tuple[type, Callable[[Any], Event | None]]] = {
     "openai-chat": (_ChatChunk, _chat),
@@ -210,3 +214,47 @@ def decode(dialect: str, chunks: list[bytes]) -> int:
     """Decode a stream cut into chunks; the number of events."""
     decoding = Decoding(dialect)
     return max(map(decoding.feed, chunks))
+
+
+class Answer:
+    """Reads one answer from the bytes of a socket: its head, its chunks, its frames."""
+
+    def __init__(self, dialect: str) -> None:
+        self._decoding = Decoding(dialect)
+        self._rest = b""
+        self._in_head = True
+        self.count = 0
+        self.done = False
+
+    def feed(self, data: bytes) -> None:
+        """Count the events that these bytes complete."""
+        data, at = self._rest + data, 0
+        if self._in_head:
+            _, found, data = data.partition(b"\r\n\r\n")
+            self._in_head = not found
+        pieces: list[bytes] = []
+        size, find, take = len(data), data.find, pieces.append
+        while (begin := find(b"\n", at) + 1) and (
+            (end := begin + int(data[at:begin], 16)) + 2 <= size
+        ):
+            if end == begin:
+                self.done = True
+                break
+            take(data[begin:end])
+            at = end + 2
+        self._rest = data[at:]
+        self.count = self._decoding.feed(b"".join(pieces))
+
+
+def document(dialect: str, link: socket.socket) -> int:
+    """Read one document of a known length from a socket and decode it; the length of its text."""
+    head, found, body = b"", b"", b""
+    while not found:
+        head, found, body = (head + body + link.recv(READ)).partition(b"\r\n\r\n")
+    size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    pieces = [body]
+    left = size - len(body)
+    while left > 0:
+        pieces.append(link.recv(READ))
+        left -= len(pieces[-1])
+    return len(msgspec.json.decode(b"".join(pieces)))

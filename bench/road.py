@@ -1,84 +1,155 @@
-"""The whole road over loopback in each dialect: `stream_async` beside what nobody can do without.
+"""An answer over loopback in each dialect, from the socket to the caller: CPU per chunk.
 
-The limit is a bare socket on an event loop, HTTP's chunks taken apart by their sizes, frames split,
-each decoded into a typed value and made an event (`bench.limits`). mull's figure holds all that a
-user gets: events, the folded message, the turn.
+Each client has a process of its own and reads the same stream from the same fast server: 60 %
+thinking, 35 % text, 5 % tool arguments, each delta an HTTP chunk of its own, in frames as long as
+the provider's. Measured is the CPU of the client's process, in rounds in which everybody has a
+turn; ratios are taken inside a round. The limit is a bare socket, HTTP's chunks taken apart by
+their sizes, frames split, each decoded into a typed value and made an event (`bench.limits`).
+mull's figure holds all that a user of `stream` and `stream_async` gets: events, the folded message
+with its carriers, the turn; peers hand over their chunks or events, and most leave the rest to the
+caller. A peer that hands over less than nine tenths of the deltas is left out.
+
+The streams come as fast as they are read, so that a read holds many chunks. At 2,000 chunks a
+second every chunk is a read of its own, and waking up for it is most of the cost. A document is an
+answer of 200 kB in one piece. The everyday request is the same with a sentence of thinking and one
+of text; each figure is for one of twenty in a row, blocking, on a connection that is kept.
 """
 
 from __future__ import annotations
 
-import asyncio
-import socket
+import contextlib
 import statistics
-import time
-from collections.abc import Callable, Coroutine
-from typing import Any
-from urllib.parse import urlsplit
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
 
-from bench import limits
-from bench.client import upstream
-from bench.report import Figure, median_ratio
-from bench.streams import CHUNKS, STREAMS
-from mull import Engine, stream_async
-from mull.client.http1 import AnswerReader
+from bench.helper import endpoint, peer_script
+from bench.peers import leave_out, peer_python
+from bench.report import QUICK, Figure, median_ratio
+from bench.runners import CLIENTS, DIALECTS, REQUESTS
 
-ROUNDS = 7
-REQUEST = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n"
-
-
-def limit(dialect: str, url: str) -> Callable[[], Coroutine[Any, Any, int]]:
-    """A socket, and the limit of decoding."""
-    parts = urlsplit(url)
-
-    async def read() -> int:
-        loop = asyncio.get_running_loop()
-        with socket.create_connection((parts.hostname, parts.port)) as link:
-            link.setblocking(False)
-            await loop.sock_sendall(link, REQUEST)
-            reader, decoding, count = AnswerReader("POST"), limits.Decoding(dialect), 0
-            while not reader.done:
-                data = await loop.sock_recv(link, 65536)
-                count = decoding.feed(reader.feed(data))
-            return count
-
-    return read
+OWN = ("limit", "mull")
+ROUNDS = 3 if QUICK else 7
+CHUNKS = 10_000 if QUICK else 20_000
+PEER_CHUNKS = 500 if QUICK else 1_000
+"""A peer's chunk costs so much that fewer of them tell the same; the request is no part of it."""
+PACED = 400 if QUICK else 1_000
+WHOLE = {"document": 1, "sentence": REQUESTS}
+"""Answers in one piece, and how many of them are measured together."""
+VENDORS = ("openai", "anthropic", "google-genai", "boto3")
+UNIT = "µs CPU"
 
 
-def mull(dialect: str, url: str) -> Callable[[], Coroutine[Any, Any, int]]:
-    """The library's stream."""
-    engine = Engine(isolated=True)
+class Client:
+    """A runner that waits for its rounds."""
 
-    async def read() -> int:
-        count = 0
-        asked = {"base_url": url, "dialect": dialect, "engine": engine}
-        async with stream_async("q", "openai-compatible/m", **asked) as stream:
-            async for _ in stream:
-                count += 1
-        return count if stream.result.message.tool_calls else 0
+    def __init__(self, name: str, python: str) -> None:
+        self._process = peer_script(python, "runners.py", name)
+        self.close = self._process.close
+        self.name, self.ways = name, dict(CLIENTS[name].ways)
+        self.label = f"{name} {self._process.said}".strip()
 
-    return read
+    def cpu(self, dialect: str, url: str, way: str, least: int) -> float | None:
+        """CPU seconds of one answer; nothing if it cannot be read, which is said once."""
+        taken, _, said = self._process.ask(f"{dialect} {url} {way}").partition(" ")
+        if taken and taken != "broken" and int(said) >= least:
+            return float(taken)
+        why = f"{said} pieces" if said.isdigit() else said or "it ended"
+        leave_out(f"{self.label}, {dialect}, {way}", why)
+        self.ways.pop((dialect, way))
+        return None
 
 
-def measure(dialect: str) -> list[Figure]:
-    """CPU of this process per chunk, both interleaved."""
-    with upstream(dialect) as url, asyncio.Runner() as runner:
-        steps = {"limit": limit(dialect, url), "mull": mull(dialect, url)}
-        times: dict[str, list[float]] = {name: [] for name in steps}
+def start_clients(stack: contextlib.ExitStack) -> list[Client]:
+    """Everyone who can take part."""
+    clients = []
+    for name, row in CLIENTS.items():
+        if QUICK and name not in (*OWN, *VENDORS):
+            continue
+        python = sys.executable if name in OWN else peer_python(row.peer)
+        if python is not None:
+            clients.append(client := Client(name, python))
+            stack.callback(client.close)
+    return clients
+
+
+class Table:
+    """CPU microseconds by client and way, one value per round."""
+
+    def __init__(self, label: str, dialect: str) -> None:
+        self._label, self._dialect = label, dialect
+        self._times: dict[tuple[str, str], list[float]] = defaultdict(list)
+
+    def measure(self, clients: list[Client], url: str, what: str, ways: tuple[str, ...]) -> None:
+        """Let everybody read, once to warm up and then in rounds."""
         for turn in range(ROUNDS + 1):
-            for name, step in steps.items():
-                began = time.process_time()
-                count = runner.run(step())
-                assert count > CHUNKS * 0.9, (dialect, name, count)
-                if turn:  # the first one warms up
-                    times[name].append((time.process_time() - began) / CHUNKS * 1e6)
-    ratio = median_ratio(times["mull"], times["limit"])
-    best = {name: statistics.median(values) for name, values in times.items()}
-    return [
-        Figure(f"{dialect}: limit", best["limit"], "µs CPU"),
-        Figure(f"{dialect}: mull, stream_async", best["mull"], "µs CPU", "limit", ratio, "≤ 3"),
-    ]
+            for client in clients:
+                chunks, address = self._asked(client, url, what)
+                for way in ways:
+                    if (self._dialect, way) not in client.ways:
+                        continue
+                    least = 1 if what in WHOLE else chunks * 9 // 10
+                    taken = client.cpu(self._dialect, address, way, least)
+                    if taken is not None and turn:  # the first one warms up
+                        self._times[client.label, way].append(taken / chunks * 1e6)
+
+    def _asked(self, client: Client, url: str, what: str) -> tuple[int, str]:
+        if what in WHOLE:
+            return WHOLE[what], f"{url}/{self._dialect}/{what}"
+        if what == "paced":
+            return PACED, f"{url}/{self._dialect}/{PACED}-paced"
+        chunks = CHUNKS if client.name in OWN else PEER_CHUNKS
+        return chunks, f"{url}/{self._dialect}/{chunks}"
+
+    def figures(self, target: str = "", wanted_of_best: str = "") -> Iterator[Figure]:
+        """The limit, mull beside it, every peer beside mull, and the best of them."""
+        whole = {way: times for way, times in self._times.items() if len(times) == ROUNDS}
+        for (name, way), times in whole.items():
+            value, against = (
+                statistics.median(times),
+                {"limit": "", "mull": "limit"}.get(name, "mull"),
+            )
+            base = whole.get((against, way)) or whole.get((against, "sync"))
+            ratio = median_ratio(times, base) if base else None
+            wanted = target if name == "mull" else ""
+            label = f"{self._label}: {name}, {way}"
+            yield Figure(label, value, UNIT, f"{against}, {way}" if against else "", ratio, wanted)
+        peers = [row for row in whole if row[0] not in OWN]
+        if not peers or not wanted_of_best:
+            return
+        best = min(peers, key=lambda row: statistics.median(whole[row]))
+        for way in ("sync", "async"):
+            if own := whole.get(("mull", way)):
+                ratio = median_ratio(whole[best], own)
+                label = f"{self._label}: the best of the others ({', '.join(best)})"
+                yield Figure(
+                    label,
+                    statistics.median(whole[best]),
+                    UNIT,
+                    f"mull, {way}",
+                    ratio,
+                    wanted_of_best,
+                )
 
 
 def run() -> list[Figure]:
-    """All dialects."""
-    return [figure for dialect in STREAMS for figure in measure(dialect)]
+    """All dialects; one of them also paced, and answers in one piece."""
+    figures: list[Figure] = []
+    streams = ("sync", "async")
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(endpoint("bench.upstream"))
+        clients = start_clients(stack)
+        for dialect in DIALECTS:
+            table = Table(dialect, dialect)
+            table.measure(clients, url, "stream", streams)
+            figures += table.figures("≤ 3", "≥ 8")
+        vendors = [client for client in clients if client.name in (*OWN, *VENDORS)]
+        paced = Table("openai-chat, 2,000 a second", "openai-chat")
+        paced.measure(vendors, url, "paced", streams)
+        figures += paced.figures("≤ 3")
+        for dialect in ("openai-chat",) if QUICK else DIALECTS:
+            for what, label in (("document", "a document"), ("sentence", "the everyday request")):
+                table = Table(f"{dialect}, {label}", dialect)
+                table.measure(vendors, url, what, (what,))
+                figures += table.figures()
+    return figures

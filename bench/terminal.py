@@ -1,13 +1,13 @@
 """Terminal assistants at work, in pseudo-terminals against one scripted endpoint, interleaved.
 
-Measured are the time to the first prompt, how long a pressed key takes to be seen while an answer
-streams in (200 deltas a second; 60 keys in each of three rounds), and the CPU that an answer takes
-(2,000 deltas a second, half of them thinking): of the process and of those it starts, less what it
-takes when nothing happens. All have their tools on, telemetry and update checks off, and show
-thinking as they do unless told otherwise. mull and kimi-cli run on the same Python and write into
-the scrollback; mistral-vibe has the whole screen, and is a compiled program that Python only
-starts. The limit is a program of 60 lines that has a prompt, decodes JSON and writes what comes: no
-style, no wrapping, no history.
+Measured are how long a pressed key takes to be seen while an answer streams in (200 deltas a
+second; 60 keys in each of three rounds), and the CPU that an answer takes (2,000 deltas a second,
+half of them thinking): of the process and of those it starts, less what it takes when nothing
+happens. All have their tools on, telemetry and update checks off, and show thinking as they do
+unless told otherwise. mull and kimi-cli run on the same Python and write into the scrollback;
+mistral-vibe has the whole screen, and is a compiled program that Python only starts. The limit is a
+program of 60 lines that has a prompt, decodes JSON and writes what comes: no style, no wrapping, no
+history.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import os
 import re
 import signal
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,16 +26,16 @@ from typing import NamedTuple
 from tools.pseudo_terminal import PseudoTerminal, Timeout
 
 from bench.assistants import Assistant, assistants, limit
-from bench.client import ROOT, say
-from bench.report import Figure, median_ratio
+from bench.helper import endpoint
+from bench.peers import leave_out, say
+from bench.report import QUICK, Figure, median_ratio
 
-STARTS = 5
-ROUNDS = 3
-KEYS = 60
-TYPED = "say:2600x4@200"
-"""Somewhat faster than most models, for 13 seconds."""
-STREAMS = {5_000: "say:5000x4@2000", 20_000: "say:20000x4@2000"}
-LONG = 200_000
+ROUNDS = 1 if QUICK else 3
+KEYS = 10 if QUICK else 60
+TYPED = "say:700x4@200" if QUICK else "say:2600x4@200"
+"""Somewhat faster than most models, for as long as keys are pressed."""
+STREAMS = {2_000: "say:2000x4@2000"} if QUICK else {5_000: "say:5000x4@2000"}
+LONG = 20_000 if QUICK else 200_000
 PATIENCE = 120.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SETTLED = 0.4
@@ -67,7 +65,6 @@ class Sitting:
         except BaseException:
             self.end()
             raise
-        self.wall = (time.perf_counter() - self.terminal.started) * 1e3
 
     def wait_for(self, shown: re.Pattern[bytes]) -> None:
         """Read until this is written.
@@ -127,12 +124,6 @@ def _cpu(pid: int) -> float:
     return 0.0
 
 
-def start(one: Assistant, home: Path) -> tuple[float, float]:
-    """Wall and CPU milliseconds until the prompt is there."""
-    sitting = Sitting(one, home)
-    return sitting.wall, sitting.end()
-
-
 def keystrokes(one: Assistant, home: Path) -> list[float]:
     """Milliseconds until each key is seen; nothing for those that are not within two seconds."""
     seen = []
@@ -171,29 +162,9 @@ def draw(one: Assistant, home: Path, wish: str) -> Drawn:
 
 @contextlib.contextmanager
 def speaker() -> Iterator[str]:
-    """The address of the endpoint, which runs meanwhile."""
-    command = [sys.executable, "-m", "bench.speaker"]
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
-    finally:
-        process.communicate()
-
-
-def _starts(people: list[Assistant], home: Path) -> list[Figure]:
-    taken: dict[str, list[tuple[float, float]]] = {one.name: [] for one in people}
-    for one in people:
-        start(one, home)  # the first start of all writes files
-    for _ in range(STARTS):
-        for one in people:
-            taken[one.name].append(start(one, home))
-    figures = []
-    for at, unit in ((0, "ms"), (1, "ms CPU")):
-        values = {name: [both[at] for both in times] for name, times in taken.items()}
-        figures += _compared("the first prompt", values, unit)
-    return figures
+    """The base URL of the endpoint, which runs meanwhile."""
+    with endpoint("bench.speaker") as address:
+        yield f"{address}/v1"
 
 
 def _latencies(people: list[Assistant], home: Path) -> list[Figure]:
@@ -245,11 +216,11 @@ def _compared(what: str, values: dict[str, list[float]], unit: str) -> list[Figu
 
 
 def run() -> list[Figure]:
-    """Starting, typing and drawing; everyone in every round."""
+    """Typing and drawing; everyone in every round."""
     with speaker() as url, TemporaryDirectory() as folder:
         home = Path(folder)
         people = [limit(url), *_able(list(assistants(url, home)), home)]
-        parts = (_starts, _latencies, _drawings)
+        parts = (_latencies, _drawings)
         return [figure for part in parts for figure in part(people, home)]
 
 
@@ -260,7 +231,7 @@ def _able(people: list[Assistant], home: Path) -> list[Assistant]:
         try:
             draw(one, home, "say:100x4@100")
         except Timeout as error:
-            say(f"left out: {error}")
+            leave_out(one.name, str(error))
         else:
             able.append(one)
     return able

@@ -1,7 +1,10 @@
-"""A very fast endpoint in a process of its own: one pre-rendered stream, sent in one go.
+"""A very fast endpoint of every dialect, in a process of its own: answers that are rendered before.
 
-`python -m bench.upstream DIALECT` prints its port and answers until its standard input is closed.
-What each event of the answer gives is an HTTP chunk of its own, as real servers send them.
+`python -m bench.upstream` prints its port and answers until its standard input is closed. What
+comes back is in the path of a request: `/DIALECT/CHUNKS/…` for a stream that is sent in one go,
+`/DIALECT/CHUNKS-paced/…` for one that is sent chunk by chunk, 2,000 a second,
+`/DIALECT/document/…` for 200 kB in one piece and `/DIALECT/sentence/…` for a short answer in one.
+What each event of a stream gives is an HTTP chunk of its own, as real servers send them.
 """
 
 from __future__ import annotations
@@ -10,27 +13,50 @@ import os
 import socket
 import sys
 import threading
+import time
+from functools import cache
+from typing import cast
 
-from bench.streams import events
-from mull.dialects.serving import answer_writer
-from mull.neutral.messages import Dialect
+from bench.streams import frames
+from mull.dialects.serving import answer_writer, write_answer
+from mull.neutral.blocks import TextBlock, ThinkingBlock
+from mull.neutral.messages import Dialect, Message
 
-HEAD = (
+PACE = 1 / 2000
+"""Seconds between two chunks of a paced stream."""
+_SENTENCE = "So the answer would then follow from this.\n"
+_WHOLE = {"document": 100_000 // len(_SENTENCE), "sentence": 1}
+"""Answers in one piece, and how often the sentence stands in their thinking and in their text."""
+_STREAM = (
     b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ntransfer-encoding: chunked\r\n"
     b"cache-control: no-cache\r\n\r\n"
 )
+_DOCUMENT = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 
 
-def render(dialect: Dialect) -> bytes:
-    """The whole answer as it goes over the wire."""
-    writer = answer_writer(dialect)
-    pieces = filter(None, map(writer.feed, events(dialect)))
-    chunks = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces]
-    return b"".join([HEAD % writer.MEDIA_TYPE.encode(), *chunks, b"0\r\n\r\n"])
+@cache
+def render(dialect: Dialect, what: str) -> list[bytes]:
+    """An answer as it goes over the wire, in the pieces that are sent together."""
+    if what in _WHOLE:
+        body = document(dialect, what)
+        return [_DOCUMENT % len(body) + body]
+    chunks, _, paced = what.partition("-")
+    pieces = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in frames(dialect, int(chunks))]
+    head = _STREAM % answer_writer(dialect).MEDIA_TYPE.encode()
+    whole = [head, *pieces, b"0\r\n\r\n"]
+    return whole if paced else [b"".join(whole)]
 
 
-def serve(client: socket.socket, answer: bytes) -> None:
-    """Answer every request on one connection with the same bytes."""
+def document(dialect: Dialect, what: str) -> bytes:
+    """An answer in one document."""
+    half = _SENTENCE * _WHOLE[what]
+    blocks = (ThinkingBlock(half), TextBlock(half))
+    said = Message(role="assistant", status="complete", stop_reason="stop", blocks=blocks)
+    return write_answer(said, dialect).body
+
+
+def serve(client: socket.socket) -> None:
+    """Answer every request on one connection."""
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     data = b""
     try:
@@ -39,11 +65,20 @@ def serve(client: socket.socket, answer: bytes) -> None:
             head, found, body = data.partition(b"\r\n\r\n")
             if found and len(body) >= _length(head):
                 data = body[_length(head) :]
-                client.sendall(answer)
+                _, dialect, what, _ = head.decode("latin-1").split(" ")[1].split("/", 3)
+                answer(client, render(cast(Dialect, dialect), what))
     except OSError:
         pass
     finally:
         client.close()
+
+
+def answer(client: socket.socket, pieces: list[bytes]) -> None:
+    """Send the pieces, at their pace if there are several."""
+    for piece in pieces:
+        client.sendall(piece)
+        if len(pieces) > 1:
+            time.sleep(PACE)
 
 
 def _length(head: bytes) -> int:
@@ -55,13 +90,12 @@ def _length(head: bytes) -> int:
 
 def main() -> None:
     """Listen on loopback."""
-    answer = render(sys.argv[1])
     listening = socket.create_server(("127.0.0.1", 0))
     print(listening.getsockname()[1], flush=True)
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     while True:
         client, _ = listening.accept()
-        threading.Thread(target=serve, args=(client, answer), daemon=True).start()
+        threading.Thread(target=serve, args=(client,), daemon=True).start()
 
 
 if __name__ == "__main__":

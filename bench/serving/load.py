@@ -57,7 +57,8 @@ class Client(asyncio.Protocol):
             if not found:
                 return
             if b" 200 " not in head[:20]:
-                self.over.set_exception(RuntimeError(self._head.decode("latin-1")))
+                told = head.partition(b"\r\n")[0] + b": " + body
+                self.over.set_exception(RuntimeError(told.decode("latin-1")))
                 self._transport.close()
                 return
             lower, self._head = head.lower(), None

@@ -1,23 +1,19 @@
-"""Other gateways, each in an environment of its own, which is made once; what cannot be installed
-is left out, and said so. They are slow to install and to measure, so they are asked for: PEERS=1.
+"""Other gateways, from the environments of the fidelity suite; what cannot run here is left out,
+and said so.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
-import venv
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.client import ROOT, say
+from bench.peers import leave_out, peer_command, peer_home
 from bench.serving.process import Measured, free_port
+from mull.testing.fidelity.peers import cache_folder, load_peers
 
-PLACE = Path(os.environ.get("MULL_BENCH_PEERS") or ROOT / ".venv-peers") / "gateways"
-_KEY = "sk-bench-0123456789"
+_KEY = "sk-bench-made-up"
 _CONFIG = """
 model_list:
   - model_name: short
@@ -26,31 +22,43 @@ model_list:
     litellm_params: {model: openai/deepseek-reasoner, api_base: "URL/long/v1", api_key: sk-x}
 litellm_settings: {telemetry: false, num_retries: 0}
 """
+_MODELS = ("short", "long")
+_CHAT, _MESSAGES = "/v1/chat/completions", "/v1/messages"
+
+
+class Started(NamedTuple):
+    """A gateway that runs, and the headers that a request to a model of its upstream needs. It may
+    want another name for a model.
+    """
+
+    server: Measured
+    headers: Mapping[str, Mapping[str, str]]
+    path: str = _CHAT
+    model: str = "{}"
 
 
 class Peer(NamedTuple):
-    """A gateway that runs, and the headers that a request to a model of its upstream needs."""
+    """A gateway with its name and version."""
 
     name: str
-    server: Measured
-    headers: Mapping[str, Mapping[str, str]]
+    started: Started
 
 
 def peers(url: str, home: Path, env: Mapping[str, str]) -> Iterator[Peer]:
-    """Those that can be had."""
-    for start in (_litellm, _portkey):
+    """Those that can be had, one after another."""
+    for name, start in _STARTS.items():
+        if peer_command(name) is None:
+            continue
+        version = load_peers()[name].installed(name, cache_folder())
         try:
-            yield start(url, home, env)
-        except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
-            say(f"left out: {start.__name__.strip('_')} ({error})")
+            started = start(peer_home(name), url, home, env)
+        except (OSError, RuntimeError) as error:
+            leave_out(name, str(error))
+            continue
+        yield Peer(f"{name} {version}", started)
 
 
-def _litellm(url: str, home: Path, env: Mapping[str, str]) -> Peer:
-    place = PLACE / "litellm"
-    if not (place / "bin" / "litellm").exists():
-        say(f"installing litellm into {place}, once ...")
-        venv.create(place, with_pip=True)
-        _run(str(place / "bin" / "pip"), "install", "--quiet", "litellm[proxy]")
+def _litellm(place: Path, url: str, home: Path, env: Mapping[str, str]) -> Started:
     config, port = home / "litellm.yaml", free_port()
     config.write_text(_CONFIG.replace("URL", url))
     own = {
@@ -63,32 +71,44 @@ def _litellm(url: str, home: Path, env: Mapping[str, str]) -> Peer:
     command = [str(place / "bin" / "litellm"), "--config", str(config), "--host", "127.0.0.1"]
     command += ["--port", str(port), "--telemetry", "False"]
     bearer = {"authorization": f"Bearer {_KEY}"}
-    return Peer(
-        "litellm's proxy", Measured(command, port, env | own), dict.fromkeys(_MODELS, bearer)
-    )
+    return Started(Measured(command, port, env | own), dict.fromkeys(_MODELS, bearer))
 
 
-def _portkey(url: str, home: Path, env: Mapping[str, str]) -> Peer:
-    place, npm = PLACE / "portkey", shutil.which("npm")
+def _portkey(place: Path, url: str, home: Path, env: Mapping[str, str]) -> Started:
     script = place / "node_modules" / "@portkey-ai" / "gateway" / "build" / "start-server.js"
-    if npm is None:
-        raise RuntimeError("npm is missing")
-    if not script.exists():
-        say(f"installing Portkey into {place}, once ...")
-        place.mkdir(parents=True, exist_ok=True)
-        _run(npm, "install", "--prefix", str(place), "@portkey-ai/gateway")
     port = free_port()
     own = {"NODE_ENV": "production", "TRUSTED_CUSTOM_HOSTS": "127.0.0.1,localhost"}
-    server = Measured(["node", str(script), f"--port={port}", "--headless"], port, env | own)
+    server = Measured([_node(), str(script), f"--port={port}", "--headless"], port, env | own)
     usual = {"authorization": "Bearer sk-x", "x-portkey-provider": "openai"}
     hosts = {model: f"{url}/{model}/v1" for model in _MODELS}
-    return Peer(
-        "Portkey", server, {m: usual | {"x-portkey-custom-host": at} for m, at in hosts.items()}
-    )
+    headers = {m: usual | {"x-portkey-custom-host": at} for m, at in hosts.items()}
+    return Started(server, headers)
 
 
-_MODELS = ("short", "long")
+def _router(place: Path, url: str, home: Path, env: Mapping[str, str]) -> Started:
+    program = place / "node_modules" / "@musistudio" / "claude-code-router" / "dist" / "cli.js"
+    folder, port = home / ".claude-code-router", free_port()
+    providers = [
+        {
+            "name": model,
+            "api_base_url": f"{url}/{model}{_CHAT}",
+            "api_key": "sk-x",
+            "models": [model],
+            "transformer": {"use": ["reasoning"]},
+        }
+        for model in _MODELS
+    ]
+    about = {"HOST": "127.0.0.1", "PORT": port, "APIKEY": _KEY, "LOG": False}
+    folder.mkdir()
+    given = {**about, "Providers": providers, "Router": {"default": "short,short"}}
+    (folder / "config.json").write_text(json.dumps(given))
+    server = Measured([_node(), str(program), "start"], port, env)
+    key = {"x-api-key": _KEY}
+    return Started(server, {f"{m},{m}": key for m in _MODELS}, _MESSAGES, "{0},{0}")
 
 
-def _run(*command: str) -> None:
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=sys.stderr)
+def _node() -> str:
+    return str(cache_folder() / "node" / "bin" / "node")
+
+
+_STARTS = {"litellm-proxy": _litellm, "portkey": _portkey, "claude-code-router": _router}
