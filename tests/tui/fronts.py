@@ -75,6 +75,8 @@ class FakeFront:
         self.offered.append((title, list(items)))
         return self.picks.pop(0)
 
+    draft = ""
+
     def put(self, text: str) -> None:
         self.typed.append(text)
 

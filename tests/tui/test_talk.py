@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 
 import pytest
 
@@ -20,7 +21,8 @@ from mull.tui.screen.front import Choice, Question
 from mull.tui.screen.painter import Painter
 from mull.tui.screen.plain_lines import LineReader
 from mull.tui.screen.theme import theme_for
-from mull.tui.talk import Talk, in_pieces
+from mull.tui.talk import Talk
+from mull.tui.turn import in_pieces
 from tui.fronts import FakeFront
 
 PLAIN = theme_for("plain", None, "none")
@@ -281,3 +283,67 @@ def test_pieces_of_a_text_are_the_text_and_others_stay_themselves():
     assert max(len(piece.text) for piece in in_pieces(long)) < 20_000
     for event in (TextDelta("a"), UsageReported(Usage(output=1)), BlockEnded()):
         assert [*in_pieces(event)] == [event]
+
+
+class Opened:
+    """A session of which nothing is asked."""
+
+    def take_back(self):
+        """Nothing was said."""
+
+
+def loading(painter, meanwhile):
+    """What is run, and the front, where so much is done while a conversation is loading."""
+    ran, loads = [], threading.Event()
+
+    async def command(talk, text):
+        ran.append((text, talk.is_open))
+
+    async def start():
+        front = FakeFront()
+        front.echoes = True
+        talk = Talk(Closed(), front, painter, command)
+
+        async def begin():
+            await talk.early.load(lambda: loads.wait(60))
+            talk._session = Opened()
+
+        talk.start(begin)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        left = await meanwhile(talk)
+        loads.set()
+        if not left:
+            await talk.wait()
+        return front
+
+    return ran, asyncio.run(start())
+
+
+class Closed:
+    """A desk that is left."""
+
+    async def close(self):
+        """No processes were started."""
+
+
+def test_what_is_entered_while_loading_is_run_when_the_session_is_open(painter):
+    async def meanwhile(talk):
+        talk.enter("/one")
+        talk.queue("/two")
+        assert not talk.stop(), "there is no model to interrupt"
+
+    ran, front = loading(painter, meanwhile)
+    assert ran == [("one", True), ("two", True)]
+    assert not front.left
+
+
+def test_a_conversation_that_is_left_while_loading_runs_nothing(painter):
+    async def meanwhile(talk):
+        talk.enter("/one")
+        await talk.close()
+        return True
+
+    ran, front = loading(painter, meanwhile)
+    assert ran == []
+    assert front.left

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mull.testing.server import Reply, ScriptedServer
+from mull.testing.server import Pause, Reply, ScriptedServer
 from tui.scripts import chunk, say, think
 
 PATIENCE = 500
@@ -54,3 +54,22 @@ def test_a_key_is_echoed_while_two_hundred_thousand_pieces_pour_in(converse, pie
         assert b"END." not in terminal.raw
         check_whole(terminal, text)
         assert "❯ typed meanwhile" in terminal.screen
+
+
+def test_a_line_that_the_terminal_draws_wider_leaves_the_prompt_where_it_is(converse):
+    """A skin tone is drawn apart here, so that lines wrap which fit as mull measures them."""
+    lines = [f"line {number} {'👍🏽 ' * (number % 14)}end{number}\n\n" for number in range(24)]
+    text = "".join(lines)
+    pieces = [say(text[at : at + 12]) for at in range(0, len(text), 12)]
+    steps = [step for piece in pieces for step in (piece, Pause(0.03))]
+    replies = [Reply.events(*steps, say("END."), chunk("stop"), "[DONE]")]
+    with ScriptedServer(replies) as server:
+        terminal = converse(server, rows=20, columns=60)
+        terminal.say("wave")
+        terminal.wait_for("end1")
+        terminal.type("a draft")
+        terminal.wait_for("END.")
+        terminal.wait_idle()
+        terminal.wait_for("❯ a draft")
+        flat = terminal.everything.replace("\n", "")
+        assert all(f"end{number}" in flat for number in range(24))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from mull.tui.text.safe import Inbox, neutralise
-from mull.tui.text.width import cell_width, clusters, fitted, is_wide
+from mull.tui.text.width import cell_width, clusters, fitted, has_sure_width, is_wide
 
 FAMILY = "👩\u200d👩\u200d👧"
 texts = st.text(
@@ -138,3 +138,17 @@ def test_it_makes_no_difference_how_text_was_cut(pieces):
         inbox.add(piece)
         taken += inbox.take()
     assert taken + inbox.take(final=True) == neutralise("".join(pieces))
+
+
+@pytest.mark.parametrize(
+    "text", ["plain", "“typographic” – │ ❯ ✓ ⠋ …", "Кириллица", "日本語。", "é"]
+)
+def test_terminals_agree_about_letters_and_signs(text):
+    assert has_sure_width(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["👍", "👍🏽", FAMILY, "🇩🇪", "☀\ufe0f", "e\u0301", "कि", "1\ufe0f\u20e3"]
+)
+def test_terminals_disagree_about_emoji_and_marks(text):
+    assert not has_sure_width(f"plain {text}")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from mull.agent.instructions import BASE
 from mull.agent.opening import Opening, find_session, open_kept
 
 if TYPE_CHECKING:
@@ -20,21 +19,24 @@ __all__ = ["SessionDesk"]
 
 
 class SessionDesk:
-    """Opens and closes sessions. `begin` is what the command line asks for."""
+    """Opens and closes sessions. `begin` is what the command line asks for; `equip` makes the tools
+    when the first one is opened.
+    """
 
     def __init__(
         self,
         engine: Engine,
         store: SessionStore,
         begin: Opening,
-        toolbox: Toolbox | None,
+        equip: Callable[[], Toolbox | None],
         warn: Callable[[str], None],
         **more: Any,
     ) -> None:
         self.engine = engine
         self.store = store
-        self.toolbox = toolbox
-        self._begin = replace(begin, base=BASE)
+        self.toolbox: Toolbox | None = None
+        self._equip: Callable[[], Toolbox | None] | None = equip
+        self._begin = begin
         self._warn = warn
         self._more = more
         self._session: Session | None = None
@@ -60,6 +62,11 @@ class SessionDesk:
         Raises:
             LocalError: it cannot be opened, or is already open here.
         """
+        if self._equip is not None:
+            from mull.agent.instructions import BASE  # brings tools: the prompt is drawn by now
+
+            self._begin = replace(self._begin, base=BASE)
+            self.toolbox, self._equip = self._equip(), None
         self._session = await open_kept(
             self.store,
             self.engine,

@@ -14,7 +14,6 @@ from mull.policy.approval import Mode as Approval
 from mull.policy.thinking.plan import feedback, plan_thinking
 from mull.tui.conversation.thought import SHOWN, Mode
 from mull.tui.desk import SessionDesk
-from mull.tui.first import choose_model
 from mull.tui.screen.keymap import keymap
 from mull.tui.screen.look import Surroundings, look_around
 from mull.tui.screen.painter import Painter
@@ -68,7 +67,11 @@ async def run_terminal(
         MullError: no session can be opened.
     """
     plain = wishes.plain or os.environ.get("TERM") == "dumb"
-    around = Surroundings("none", None) if plain else look_around(engine.setup.config.themes)
+    around = (
+        Surroundings("none", None)
+        if plain
+        else look_around(engine.setup.config.themes, wishes.theme)
+    )
     theme = _spoken_theme() if plain else around.theme(wishes.theme)
     if wishes.view is not None:
         engine.setup.settings.set(SHOWN, wishes.view != "hidden")
@@ -79,12 +82,11 @@ async def run_terminal(
     keys = keymap(engine.setup.config.keys)
     front = parts.front = _plain_front(parts) if plain else _front(parts, around, theme, keys)
     painter.restyle(width=front.width)
-    toolbox = _toolbox(engine, wishes, parts)
     desk = SessionDesk(
         engine,
         store,
         begin,
-        toolbox,
+        lambda: _toolbox(engine, wishes, parts),
         lambda text: painter.tell(text, warning=True),
         max_tokens=wishes.max_tokens,
         temperature=wishes.temperature,
@@ -93,14 +95,23 @@ async def run_terminal(
     for text in told:
         talk.tell(text, warning=True)
     try:
-        await front.run(talk, lambda: _begin(desk, talk, wishes.question), around.typed)
+        await front.run(talk, lambda: _begin(desk, talk, wishes.question))
     finally:
         await talk.close()
         with suppress(OSError):  # a closed terminal accepts no more output
             front.finish()
     if talk.failure is not None:
+        _keep_unsent(talk.unsent)
         raise talk.failure
     return talk.session.info.id if talk.something_said else None
+
+
+def _keep_unsent(text: str) -> None:
+    """Have what was typed told beside the error."""
+    from mull.tui.instant import prompt
+
+    if (early := prompt.current()) is not None:
+        early.unsent = text
 
 
 def _run_command(host: Host, text: str) -> Coroutine[Any, Any, None]:
@@ -154,7 +165,19 @@ class _Parts:
         return self._completer
 
 
+def _load() -> None:
+    """Import what opening a session needs; in a thread, what is typed is shown meanwhile."""
+    import mull.agent.toolbox
+    import mull.catalog.resolve
+    import mull.tui.conversation.approving
+    import mull.tui.first  # noqa: F401
+
+
 async def _begin(desk: SessionDesk, talk: Talk, question: str) -> None:
+    """Open the first session. The prompt is drawn by then; what is typed meanwhile waits."""
+    await talk.early.load(_load)
+    from mull.tui.first import choose_model
+
     await choose_model(desk, talk)
     await talk.open()
     greet(talk)

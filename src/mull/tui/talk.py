@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
-
-from msgspec.structs import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, TypeAlias
 
 from mull.neutral.errors import LocalError, MullError
-from mull.neutral.events import Event, StateChanged, Steered, TextDelta, ThinkingDelta
 from mull.neutral.messages import user
+from mull.tui.compose import compose
 from mull.tui.conversation.standing import Standing
 from mull.tui.conversation.thought import MODES, SHOWN, Mode
+from mull.tui.early import Early
+from mull.tui.queue import Queue, Waiting
+from mull.tui.tasks import Tasks, Work
 from mull.tui.text.lines import Line
+from mull.tui.turn import draw_turn, is_answered, show_working
 
 if TYPE_CHECKING:
     from mull.agent.results import Result
@@ -30,50 +32,18 @@ if TYPE_CHECKING:
     from mull.agent.turn import State
     from mull.neutral.blocks import MediaBlock, TextBlock
     from mull.neutral.messages import Message, Status
-    from mull.policy.approval import Rule
     from mull.policy.prepare import Prepared
     from mull.tui.commands.host import Host
+    from mull.tui.desk import SessionDesk
     from mull.tui.screen.front import Front, Unfolded
     from mull.tui.screen.painter import Painter
     from mull.tui.screen.viewer import Document
 
-__all__ = ["Desk", "Talk", "in_pieces"]
+__all__ = ["Talk"]
 
-Work: TypeAlias = Coroutine[Any, Any, None]
 Command: TypeAlias = "Callable[[Host, str], Work]"
 
-TICK = 0.25
-"""Seconds between updates of the clock while the model works."""
-_PIECE = 16_384
-"""Characters of an answer that are drawn before keys are processed again."""
-
-
 BROKEN: tuple[Status, ...] = ("interrupted", "error")
-
-
-class _Waiting:
-    """A message typed while the model works, to be sent with tool results."""
-
-    def __init__(self, text: str, *, steers: bool = False) -> None:
-        self.text = text
-        self.steers = steers
-        self.message: Message | None = None
-
-    @property
-    def shown(self) -> str:
-        return f"{'next' if self.steers else 'queued'}: {self.text}"
-
-
-class Desk(Protocol):
-    """Opens sessions at this terminal, with their tools."""
-
-    async def open(
-        self, reference: str | None = None, *, new: bool = False, fork_at: int | None = None
-    ) -> Session:
-        """The requested session; `fork_at` copies this many of its records."""
-
-    async def close(self) -> None:
-        """End the processes that the tools have started."""
 
 
 class Talk:
@@ -82,7 +52,7 @@ class Talk:
     The painter starts with the configured way to draw thinking.
     """
 
-    def __init__(self, desk: Desk, front: Front, painter: Painter, command: Command) -> None:
+    def __init__(self, desk: SessionDesk, front: Front, painter: Painter, command: Command) -> None:
         self.front = front
         self.last: Result | None = None
         self.sent: Prepared | None = None
@@ -90,17 +60,19 @@ class Talk:
         self.ran: list[TextBlock] = []
         self.standing = Standing()
         self.failure: MullError | None = None
+        self.unsent = ""
         """Why there is no session; the program ends with it."""
         self._desk = desk
         self._painter = painter
         self._shape = painter.mode
         self._command = command
-        self._waiting: list[_Waiting] = []
+        self._queue = Queue(painter)
         self._session: Session | None = None
-        self._work: asyncio.Task[None] | None = None
-        self._is_turn = self._leaving = False
+        self._tasks = Tasks(self._guard, self._ended)
+        self._leaving = False
         self._came = True
-        self._beside: set[asyncio.Task[None]] = set()
+        self.early = Early()
+        """What waits until the first session is open."""
 
     # The session
 
@@ -137,10 +109,13 @@ class Talk:
             except MullError as error:
                 self.failure = error
             finally:
+                self.early.end()
                 if not self.is_open:
-                    self._waiting.clear()
+                    entered = [*self._give_back(), *self.early.clear(), self.front.draft]
+                    self.unsent = "\n".join(filter(None, entered))
                     self.front.leave()
 
+        self.early.begin()
         self._start(opening())
 
     async def open(
@@ -164,10 +139,13 @@ class Talk:
     @property
     def busy(self) -> bool:
         """Whether the model is working."""
-        return self._work is not None
+        return self._tasks.is_busy
 
     def enter(self, text: str) -> None:
         """Process input: a command, a message, or a message for later."""
+        self.early.do(lambda: self._enter(text), text)
+
+    def _enter(self, text: str) -> None:
         if text.startswith("/"):
             if not self.front.echoes:
                 self._painter.commanded(text)
@@ -186,63 +164,38 @@ class Talk:
         if not self.busy:
             self._start(self._say(text), is_turn=True)
             return
-        waiting = _Waiting(text, steers=self._is_turn)
-        self._wait_with(waiting)
+        waiting = Waiting(text, steers=self._tasks.is_turn)
+        self._queue.add(waiting)
         if waiting.steers:
             self._start(self._steer(waiting), beside=True)
 
     def queue(self, text: str) -> None:
         """Send a message when the turn ends; a command runs immediately."""
         if self.busy and not text.startswith(("/", "!")):
-            self._wait_with(_Waiting(text))
+            self._queue.add(Waiting(text))
         else:
             self.enter(text)
 
-    def _wait_with(self, *more: _Waiting) -> None:
-        self._waiting += more
-        self._painter.queued([waiting.shown for waiting in self._waiting])
-
-    async def _steer(self, waiting: _Waiting) -> None:
+    async def _steer(self, waiting: Waiting) -> None:
         message = await self._message(waiting.text)
-        if waiting in self._waiting and self.session.steer(message):
+        if waiting in self._queue and self.session.steer(message):
             waiting.message = message
             self.attached.clear()
             self.ran.clear()
 
-    def _steered(self) -> None:
-        """The oldest queued message was sent with tool results."""
-        for waiting in self._waiting:
-            if waiting.message is not None:
-                self._waiting.remove(waiting)
-                self._painter.said(waiting.message)
-                break
-        self._wait_with()
-
     @property
     def has_waiting(self) -> bool:
         """Whether messages are queued."""
-        return bool(self._waiting)
+        return bool(self._queue)
 
     def take_back(self) -> None:
         """Move the last queued message back into the line."""
-        if self._waiting:
-            taken = self._waiting.pop()
-            if taken.message is not None:
-                self.session.take_back()
-                for waiting in self._waiting:
-                    if waiting.message is not None:
-                        self.session.steer(waiting.message)
-            self._wait_with()
-            self.front.put(taken.text)
+        if self._queue:
+            self.front.put(self._queue.take_last(self._session))
 
     def _give_back(self) -> list[str]:
         """The queued messages, removed from the queue."""
-        texts = [waiting.text for waiting in self._waiting]
-        self._waiting.clear()
-        if self.is_open:
-            self.session.take_back()
-        self._wait_with()
-        return texts
+        return self._queue.take_all(self._session)
 
     async def _say(self, text: str) -> None:
         message = await self._message(text)
@@ -258,7 +211,7 @@ class Talk:
         try:
             await self._answer(stream, text)
         except (MullError, asyncio.CancelledError):
-            if not _came(stream):
+            if not is_answered(stream):
                 self.attached[:0], self.ran[:0] = attached, ran
             raise
 
@@ -283,32 +236,13 @@ class Talk:
         self._start(self._answer(self.session.submit(message)), is_turn=True)
 
     async def _message(self, text: str) -> Message:
-        """The message for the typed text: with the files and resources it mentions, and
-        attachments.
-        """
+        """The message for the typed text."""
         if "@" not in text and not self.attached and not self.ran:
             return user(text)
-        from mull.agent.attachments import expand_mentions
-        from mull.tui.commands.prompts import attach_resources
+        return await compose(text, self.session, self.ran, self.attached, self._warn)
 
-        resources, missing = await attach_resources(text, self.session) if "@" in text else ((), ())
-        said, notes = expand_mentions(
-            text,
-            self.session.info.folder,
-            (*self.ran, *resources, *self.attached),
-            inputs=self.session.target.facts.input,
-            rules=self._reading_rules() if "@" in text else (),
-        )
-        for note in (*missing, *notes):
-            self.tell(note, warning=True)
-        return user(said) if isinstance(said, str) else said
-
-    def _reading_rules(self) -> tuple[Rule, ...]:
-        """What may not be read, also if no tools are in use."""
-        from mull.store.approvals import own_rules
-
-        toolbox = self.session.toolbox
-        return toolbox.gate.rules if toolbox else own_rules(self.session.info.folder)
+    def _warn(self, text: str) -> None:
+        self.tell(text, warning=True)
 
     def retry(self) -> None:
         """Ask for another answer."""
@@ -316,9 +250,9 @@ class Talk:
 
     def stop(self) -> bool:
         """Interrupt the model and keep what arrived; queued messages go back into the line."""
-        if self._work is None:
+        if not self.busy or (self.early.is_loading and not self._leaving):
             return False
-        self._work.cancel()
+        self._tasks.stop()
         for text in reversed(self._give_back()):
             self.front.put(text)
         return True
@@ -334,7 +268,8 @@ class Talk:
         """Switch to the next level of the model; bound to a key."""
         from mull.tui.commands.thinking import cycle_level
 
-        self._change(lambda: cycle_level(self))
+        if self.is_open:
+            self._change(lambda: cycle_level(self))
 
     def read_thoughts(self) -> None:
         """Open the thinking of the conversation; bound to a key."""
@@ -363,17 +298,9 @@ class Talk:
         if self.is_open:
             self._change(lambda: cycle_mode(self))
 
-    @asynccontextmanager
-    async def working(self, state: State) -> AsyncIterator[None]:
+    def working(self, state: State) -> AbstractAsyncContextManager[None]:
         """Show progress as during a turn."""
-        self._painter.begin()
-        self._painter.event(StateChanged(state, 1, 0))
-        clock = asyncio.get_running_loop().create_task(self._tick())
-        try:
-            yield
-        finally:
-            clock.cancel()
-            self._painter.idle()
+        return show_working(self._painter, state)
 
     # Display
 
@@ -452,17 +379,15 @@ class Talk:
 
     async def wait(self) -> None:
         """Return when nothing is running."""
-        while self._work is not None or self._beside:
-            await asyncio.wait({*self._beside, *([self._work] if self._work else [])})
-            await asyncio.sleep(0)
+        await self._tasks.wait()
 
     async def close(self) -> None:
         """Interrupt what is running and close the session."""
         self._leaving = True
         self._give_back()
+        self.early.clear()
         self.stop()
-        for task in self._beside:
-            task.cancel()
+        self._tasks.stop_beside()
         await self.wait()
         if self._session is not None:
             await self._session.aclose()
@@ -478,16 +403,9 @@ class Talk:
         self._start(work(), beside=True)
 
     def _start(self, work: Work, *, beside: bool = False, is_turn: bool = False) -> None:
-        task = asyncio.get_running_loop().create_task(self._guard(work, is_turn))
-        task.add_done_callback(
-            lambda _: work.close()
-        )  # it may have been interrupted before it started
-        if beside:
-            self._beside.add(task)
-            task.add_done_callback(self._beside.discard)
-        else:
-            self._work, self._is_turn, self._came = task, is_turn, True
-            task.add_done_callback(self._ended)
+        if not beside:
+            self._came = True
+        self._tasks.start(work, beside=beside, is_turn=is_turn)
 
     async def _guard(self, work: Work, is_turn: bool) -> None:
         """Report any error, and let nothing else end because of it."""
@@ -509,22 +427,11 @@ class Talk:
         """Report a bug in mull."""
         self._painter.failed(f"This is a bug in mull, please report it: {what}")
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        if self._work is not task:  # a command that has started a turn
-            return
-        self._work = None
+    def _ended(self) -> None:
         self._painter.idle()
-        if self._waiting:
-            self._say_next()
-
-    def _say_next(self) -> None:
-        """Send what the turn ended without: everything meant for it, or the next queued message."""
-        self.session.take_back()
-        steering = [waiting for waiting in self._waiting if waiting.steers]
-        said = steering or self._waiting[:1]
-        self._waiting = [waiting for waiting in self._waiting if waiting not in said]
-        self._wait_with()
-        self.say("\n\n".join(waiting.text for waiting in said))
+        if self._queue:
+            self.say(self._queue.take_next(self.session))
+        self.early.opened()
 
     async def _answer(self, stream: AsyncStream, asked: str = "") -> None:
         """One turn, drawn as it arrives. If it fails, queued messages go back into the line, and so
@@ -534,7 +441,7 @@ class Talk:
             await self._draw(stream)
         except (MullError, asyncio.CancelledError):
             if not self._leaving:
-                self._came = _came(stream)
+                self._came = is_answered(stream)
                 back = [] if self._came else [asked]
                 for text in reversed([*back, *self._give_back()]):
                     if text:
@@ -544,42 +451,13 @@ class Talk:
             self.tell("/retry asks again.")
 
     async def _draw(self, stream: AsyncStream) -> None:
-        self._painter.begin()
         began = time.monotonic()
-        clock = asyncio.get_running_loop().create_task(self._tick(stream))
         try:
-            async for event in stream:
-                for piece in in_pieces(event):
-                    self._painter.event(piece)
-                    if piece is not event:
-                        await asyncio.sleep(0)  # keys are processed between the pieces
-                if isinstance(event, Steered):
-                    self._steered()
+            await draw_turn(stream, self._painter, self._queue.sent)
         finally:
-            clock.cancel()
-            await stream.aclose()
             self.front.alert("the turn is over", time.monotonic() - began)
             self.last, self.sent = stream.result, stream.prepared
         self._painter.end(stream.result)
-
-    async def _tick(self, stream: AsyncStream | None = None) -> None:
-        while True:
-            await asyncio.sleep(TICK)
-            self._painter.tick(stream.silence if stream else 0.0)
-
-
-def _came(stream: AsyncStream) -> bool:
-    """Whether the message got any response."""
-    return any(message.blocks for message in stream.result.messages)
-
-
-def in_pieces(event: Event) -> Iterator[Event]:
-    """The event, or parts of it if its text is so long that drawing it takes a while."""
-    if not isinstance(event, TextDelta | ThinkingDelta) or len(event.text) <= _PIECE:
-        yield event
-        return
-    for at in range(0, len(event.text), _PIECE):
-        yield replace(event, text=event.text[at : at + _PIECE])
 
 
 def _opened(session: Session, *, is_first: bool) -> str:

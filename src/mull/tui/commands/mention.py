@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
+from mull.neutral.patterns import pattern
 
 __all__ = ["TYPED_MENTION", "is_mention"]
 
-TYPED_MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]*)|([^\s"]*))$')
+TYPED_MENTION = pattern(r'(?<!\S)@(?:"([^"\n]*)|([^\s"]*))$')
 
 
 def is_mention(typed: str) -> bool:

@@ -8,7 +8,7 @@ from mull.agent.setup import profiles
 from mull.neutral.errors import LocalError, ProfileError
 from mull.settings.profile import Parameters, profile_of
 from mull.settings.registry import format_value
-from mull.store.profiles import NO_PROFILE
+from mull.settings.words import NO_PROFILE
 from mull.tui.commands.change import telling_cost
 from mull.tui.commands.host import Host, page
 from mull.tui.commands.known import Known

@@ -8,10 +8,11 @@ from msgspec.structs import replace
 
 from mull.neutral.blocks import Block, TextBlock
 from mull.neutral.messages import Message
+from mull.neutral.patterns import pattern
 
 __all__ = ["folded", "typed"]
 
-_FENCED = re.compile(r"\n\n(?P<name>[^\n]+):\n(?P<fence>`{3,})[^\n]*\n.*\n(?P=fence)", re.DOTALL)
+_FENCED = pattern(r"\n\n(?P<name>[^\n]+):\n(?P<fence>`{3,})[^\n]*\n.*\n(?P=fence)", re.DOTALL)
 
 _MOST_LINES = 20
 """Maximum lines drawn of a user message."""

@@ -9,9 +9,11 @@ from msgspec.structs import replace
 from mull.neutral.errors import MullError
 from mull.policy.cost import add_costs
 from mull.policy.meter import Meter, meter_of
+from mull.policy.prepare import Prepared, prepare
 from mull.policy.thinking.wish import wish_of
 from mull.transcripts.words import short_count
 from mull.tui.conversation.status import Status, Working, level_word, status_line
+from mull.tui.instant.rows import OPENING
 
 if TYPE_CHECKING:
     from mull.agent.session import Session
@@ -22,13 +24,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Standing"]
 
-_OPENING = Status("opening …")
+_OPENING = Status(OPENING)
 
 
 def _short(meter: Meter) -> str:
     """`1.6k/1M`; an unknown window is a question mark."""
     window = short_count(meter.window) if meter.window else "?"
     return f"{short_count(meter.estimate)}/{window}"
+
+
+def _outlined(session: Session) -> Prepared:
+    """The next request, counted by its characters: loading a tokenizer would hold up the prompt."""
+    target = session.engine.learnt(session.target)
+    return prepare(session.log, session.snapshot(), target, session.options)
 
 
 class Standing:
@@ -80,7 +88,7 @@ class Standing:
         from mull.transcripts.transcript import turn_rows
 
         # at the start a rough count is enough; after the first message it must be right
-        prepared = session.prepared() if session.log else session.estimated()
+        prepared = session.prepared() if session.log else _outlined(session)
         meter = meter_of(prepared)
         price = pricing(session.engine.setup)
         return Status(

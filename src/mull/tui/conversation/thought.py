@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec.structs import replace
 
 from mull.neutral.blocks import ThinkingBlock, ThinkingKind
+from mull.neutral.patterns import pattern
 from mull.transcripts.words import duration
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line, Span, Style, padded
@@ -45,9 +46,9 @@ SHOWN = "reasoning.includeInResponse"
 """The setting that shows or hides thinking; full or preview is up to the terminal."""
 
 _PREVIEW_ROWS = 3
-_TITLE = re.compile(r"^\*\*(.+?)\*\*[ ]*$", re.MULTILINE)
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
-_MARKS = re.compile(r"^[#>\s*-]+|\*\*|`")
+_TITLE = pattern(r"^\*\*(.+?)\*\*[ ]*$", re.MULTILINE)
+_SENTENCE = pattern(r"(?<=[.!?])\s+|(?<=[。！？])")
+_MARKS = pattern(r"^[#>\s*-]+|\*\*|`")
 _UNREADABLE = {
     "redacted": "the provider sent it encrypted",
     "encrypted": "the provider sent it encrypted",

@@ -18,7 +18,6 @@ from mull.agent.tools.trained import own_name
 from mull.neutral.blocks import ToolCallBlock
 from mull.tui.conversation.sections import Look
 from mull.tui.screen.theme import Theme
-from mull.tui.text.diff_lines import diff_lines
 from mull.tui.text.lines import BLANK, Line, Span, Style
 from mull.tui.text.safe import neutralise
 from mull.tui.text.width import cell_width, fitted
@@ -84,12 +83,18 @@ class ToolUse:
     def body(self, look: Look) -> list[Line]:
         """Everything about it, for the viewer."""
         theme, width, _ = look
-        diff = diff_lines(self.diff, theme, width) if self.diff else []
+        diff = _diff(self.diff, look) if self.diff else []
         text = self.output if self.is_over else self.live
         style = theme.error if self.failed and not self.is_command else theme.tool_output
         said = _indented(neutralise(text).strip("\n"), style, width)
         between = [BLANK] if diff and said else []
         return [*diff, *between, *(said or ([] if diff else [_nothing(theme)]))]
+
+
+def _diff(text: str, look: Look, most: int | None = None) -> list[Line]:
+    from mull.tui.text.diff_lines import diff_lines
+
+    return diff_lines(text, look.theme, look.width, most)
 
 
 def _nothing(theme: Theme) -> Line:
@@ -156,7 +161,7 @@ def result_lines(tool: ToolUse, look: Look, *, apart: bool) -> list[Line]:
     head = _result_head(tool, look, label)
     if not tool.diff or tool.shown or tool.failed:
         return [head]
-    return [head, *diff_lines(tool.diff, look.theme, look.width, DIFF_ROWS)]
+    return [head, *_diff(tool.diff, look, DIFF_ROWS)]
 
 
 def _result_head(tool: ToolUse, look: Look, label: str) -> Line:

@@ -19,12 +19,13 @@ from prompt_toolkit.layout import SearchBufferControl
 from prompt_toolkit.output import ColorDepth
 
 from mull.tui.commands.mention import is_mention
+from mull.tui.instant import prompt as instant
 from mull.tui.screen.asking import Asking
 from mull.tui.screen.bindings import bind
 from mull.tui.screen.bottom import InlineApplication, InlineOutput, InlineScreen
 from mull.tui.screen.echo import Echo
 from mull.tui.screen.front import WHOLE, Item, Mark, Preview, Question, Unfolded
-from mull.tui.screen.keyboard import Keyboard
+from mull.tui.screen.keyboard import ESC_WAITS, Keyboard
 from mull.tui.screen.keys import KEYS, Key
 from mull.tui.screen.layout import lay_out
 from mull.tui.screen.pastes import Pastes
@@ -32,9 +33,8 @@ from mull.tui.screen.picker import Picker
 from mull.tui.screen.signs import Signs
 from mull.tui.screen.terminal import reflows
 from mull.tui.screen.theme import Theme
-from mull.tui.screen.viewer import Viewer
 from mull.tui.text.lines import Line, Span
-from mull.tui.text.safe import neutralise, unguarded
+from mull.tui.text.safe import unguarded
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
@@ -56,10 +56,6 @@ _DEPTHS = {
     "mono": ColorDepth.DEPTH_1_BIT,
     "none": ColorDepth.DEPTH_1_BIT,
 }
-_ESC_WAITS = 0.025
-"""Seconds within which the rest of a sequence must follow an ESC byte; otherwise it is the key
-Esc.
-"""
 _TWICE = 2.0
 """Seconds within which a second Ctrl-C quits."""
 
@@ -110,18 +106,19 @@ class TerminalFront:
         self.buffer.on_completions_changed += self._offered
         output = _output()
         self._signs = signs = Signs(output, title, alerts)
+        self._keyboard = Keyboard(sys.stdin, output, lent=signs.restore)
         self.app = InlineApplication(
             Echo(self.buffer, self._takes_letters),
             self._resized,
             layout=lay_out(self, self._screen.region, self._search),
             key_bindings=bind(self),
             color_depth=_DEPTHS[around.depth],
-            input=Keyboard(sys.stdin, output, lent=signs.restore),
+            input=self._keyboard,
             output=output,
             erase_when_done=True,
             max_render_postpone_time=None,  # model output is drawn at its own rate
         )
-        self.app.ttimeoutlen = _ESC_WAITS
+        self.app.ttimeoutlen = ESC_WAITS
         self.app.after_render += lambda _: signs.entitle()
         self.app.key_processor.before_key_press += lambda _: signs.touched()
         self._screen.app = self.app
@@ -153,6 +150,7 @@ class TerminalFront:
         self, title: str, documents: Callable[[], Sequence[Readable]], *, unfolded: Unfolded
     ) -> None:
         """Show documents over the screen until they are closed."""
+        from mull.tui.screen.viewer import Viewer
         from mull.tui.screen.viewing import view_documents
 
         count = len(documents())
@@ -175,6 +173,11 @@ class TerminalFront:
         self.app.pace.forget()
         self.app.check_size()
         self.refresh()
+
+    @property
+    def draft(self) -> str:
+        """What stands in the input line."""
+        return self.pastes.whole(self.buffer.text)
 
     def put(self, text: str) -> None:
         """Insert text into the input line, before its content; typing continues where it was."""
@@ -211,15 +214,34 @@ class TerminalFront:
         """
         self.theme = self._around.theme(name)
 
-    async def run(
-        self, talk: Talk, begin: Callable[[], Coroutine[Any, Any, None]], typed: bytes = b""
-    ) -> None:
-        """Read keys until the user quits; `typed` was pressed before."""
+    async def run(self, talk: Talk, begin: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Read keys until the user quits, first those pressed at the instant prompt."""
         self._talk = talk
-        early = typed.decode(errors="ignore").replace("\r", "\n")
-        self.buffer.insert_text("".join(c for c in early if c == "\n" or c == neutralise(c)))
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: self._failed(context))
-        await self.app.run_async(pre_run=lambda: talk.start(begin), set_exception_handler=False)
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: self._failed(context))
+        early = instant.current()
+        pieces, origin = early.take() if early is not None else ((), "")
+        self._keyboard.replay(pieces)
+
+        def started() -> None:
+            self.app.begin_step()  # until the first drawing, which covers the instant prompt
+            self.app.output.hide_cursor()
+            self.app.output.write_raw(origin)
+            if self._keyboard.is_waiting:
+                loop.call_later(ESC_WAITS, self._flush_keys)
+            talk.start(begin)
+
+        try:
+            await self.app.run_async(pre_run=started, set_exception_handler=False)
+        finally:
+            if early is not None:
+                early.close()
+
+    def _flush_keys(self) -> None:
+        """Nothing has followed the last of the early keys: an ESC byte was the key Esc."""
+        if not self.app.is_done:
+            self.app.key_processor.feed_multiple(self._keyboard.flush_keys())
+            self.app.key_processor.process_keys()
 
     def finish(self) -> None:
         """Write the last messages, after the region is gone."""
@@ -317,6 +339,11 @@ class TerminalFront:
         if self._talk is not None:
             self._screen.resized(self._talk.resized)
 
+    def when_open(self, action: Callable[[], None]) -> None:
+        """Do this, once the first session is open."""
+        if self._talk is not None:
+            self._talk.early.do(action)
+
     # What keys do: `mull.tui.screen.keys` names these.
 
     def on_newline(self) -> None:
@@ -334,12 +361,13 @@ class TerminalFront:
         elif self._takes_file():
             self.buffer.cancel_completion()
         elif text.strip() and talk is not None:
-            if text.startswith("/") and not self._declined:
-                text = self._take(text)
+            take = self._take if text.startswith("/") and not self._declined else str
+            text = take(text)
             self.buffer.text = text  # pasted text is complete in the history
             self.buffer.append_to_history()
             self.buffer.reset()
-            talk.enter(text)
+            # what is offered for it may be known only once a session is open
+            talk.early.do(lambda: talk.enter(take(text)), text)
 
     def _takes_file(self) -> bool:
         """Insert the first offered file into the line, if there is one and none is there yet."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["bind"]
 
+_ON_THE_CONVERSATION = ("view", "output", "mode", "level", "answer", "edit", "suspend")
+"""Actions that wait until the first session is open; sending does so with its text."""
 _MOVES = {"up": -1, "down": 1, "pageup": -8, "pagedown": 8}
 
 
@@ -64,6 +66,8 @@ def _choose(front: TerminalFront, event: KeyPressEvent) -> None:
 
 def _caller(front: TerminalFront, action: str) -> Callable[[KeyPressEvent], None]:
     do: Callable[[], None] = getattr(front, f"on_{action}")
+    if action in _ON_THE_CONVERSATION:
+        return lambda _: front.when_open(do)
     return lambda _: do()
 
 

@@ -9,6 +9,7 @@ drawing.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -27,10 +28,12 @@ from prompt_toolkit.renderer import Renderer
 from mull.tui.screen.colour import PALETTE, Rgb, nearest_256
 from mull.tui.screen.depth import Depth
 from mull.tui.screen.echo import Echo
+from mull.tui.screen.insertion import insert_above
 from mull.tui.screen.pace import QUERY, Pace
 from mull.tui.text.lines import BLANK, Line, Style, line_width
 from mull.tui.text.safe import neutralise
-from mull.tui.text.sgr import encode
+from mull.tui.text.sgr import encode, encode_line
+from mull.tui.text.width import has_sure_width
 
 if TYPE_CHECKING:
     from prompt_toolkit.key_binding.key_bindings import NotImplementedOrNone
@@ -217,6 +220,7 @@ class InlineScreen:
         self._frame = frame
         self._reflows = reflows
         self._live: Sequence[Line] = ()
+        self._drawn_lines: list[Line] = []  # the region's, when it was last drawn
         self._above: deque[Line] = deque()
         self._pending: deque[Line] = deque()
         self._gone = 0
@@ -335,10 +339,15 @@ class InlineScreen:
         new, self._live = self._frame()
         self._pending += new
         final = self._next_lines(None if force else app.pace.most)
-        if not final and not self._gone and not force:
+        moves = len(self._shown()) != len(self._drawn_lines)
+        if not (final or force or moves or self._gone):
             app.invalidate()
             return
         app.begin_step()
+        if self._insert(app.renderer, final):
+            self._above += final
+            app.draw()
+            return
         app.renderer.erase()
         up, self._gone = self._take_off(self._gone), 0
         if up:
@@ -347,6 +356,20 @@ class InlineScreen:
         app.output.write_raw(self._encoded(final))
         self._above += final
         app.draw()
+
+    def _insert(self, renderer: Renderer, final: Sequence[Line]) -> bool:
+        """Write lines above the region, and move only what it shows, if that is possible."""
+        width, before, after = self.width, self._drawn_lines, self._shown()
+        if self._gone or any(line_width(line) > width for line in final):
+            return False
+        if not all(
+            has_sure_width(span.text) for line in (*final, *before, *after) for span in line
+        ):
+            return False  # a line may take another row than is known
+        same = 0 if final else _common(before, after)
+        kept = min(len(before), len(after)) - same  # the last of them are what changes least
+        lines = [encode_line(line, self.depth) for line in final]
+        return insert_above(renderer, lines, len(before) - kept, len(after) - kept)
 
     def finish(self) -> None:
         """Write what became final after the application has ended."""
@@ -362,12 +385,14 @@ class InlineScreen:
             self.refresh()
 
     def _next_lines(self, most: int | None) -> list[Line]:
-        """Finished lines to write now: all, or about `most` bytes of them."""
+        """Finished lines to write now: all, or about `most` bytes of them, but at least one."""
         out: list[Line] = []
-        while self._pending and (most is None or most > 0):
+        room = math.inf if most is None else most
+        while self._pending:
+            room -= 2 + sum(len(text) + 8 for text, _ in self._pending[0])
+            if out and room < 0:
+                break
             out.append(self._pending.popleft())
-            if most is not None:
-                most -= 2 + sum(len(text) + 8 for text, _ in out[-1])
         return out
 
     def _take_off(self, lines: int) -> int:
@@ -394,10 +419,20 @@ class InlineScreen:
     def _encoded(self, lines: Sequence[Line]) -> str:
         return encode(lines, self.depth).replace("\n", "\r\n")
 
-    def _fragments(self) -> StyleAndTextTuples:
+    def _shown(self) -> list[Line]:
         """The live lines, and a blank line between them and the input."""
         room = max(1, self.height - _BELOW)
-        return fragments([*self._live[-room:], BLANK], self.depth)
+        return [*self._live[-room:], BLANK]
+
+    def _fragments(self) -> StyleAndTextTuples:
+        self._drawn_lines = self._shown()
+        return fragments(self._drawn_lines, self.depth)
+
+
+def _common(before: Sequence[Line], after: Sequence[Line]) -> int:
+    """How many lines both begin with."""
+    pairs = enumerate(zip(before, after, strict=False))
+    return next((at for at, (old, new) in pairs if old != new), min(len(before), len(after)))
 
 
 def _row_widths(renderer: Renderer) -> list[int]:

@@ -7,9 +7,13 @@ background and darker than a light one, with a contrast that is visible but unob
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import namedtuple
 from functools import cache, lru_cache
-from typing import NamedTuple
+
+TYPE_CHECKING = False  # without importing typing, so that the first prompt is fast
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import NamedTuple
 
 __all__ = [
     "BLACK",
@@ -31,12 +35,16 @@ __all__ = [
 ]
 
 
-class Rgb(NamedTuple):
-    """A colour of the sRGB space, 0 to 255 each."""
+if TYPE_CHECKING:
 
-    r: int
-    g: int
-    b: int
+    class Rgb(NamedTuple):
+        """A colour of the sRGB space, 0 to 255 each."""
+
+        r: int
+        g: int
+        b: int
+else:
+    Rgb = namedtuple("Rgb", ("r", "g", "b"))
 
 
 BLACK, WHITE = Rgb(0, 0, 0), Rgb(255, 255, 255)

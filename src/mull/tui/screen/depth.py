@@ -6,27 +6,27 @@ escape sequences at all).
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import Literal, TypeAlias
-
 from mull.tui.screen.colour import PALETTE, Rgb
+
+TYPE_CHECKING = False  # without importing typing, so that the first prompt is fast
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Literal, TypeAlias
 
 __all__ = ["BACKGROUND_QUERY", "Depth", "colour_depth", "environment_background", "read_background"]
 
-Depth: TypeAlias = Literal["truecolor", "256", "16", "mono", "none"]
+if TYPE_CHECKING:
+    Depth: TypeAlias = Literal["truecolor", "256", "16", "mono", "none"]
+else:
+    Depth = str
 
 BACKGROUND_QUERY = b"\x1b]11;?\x1b\\"
 """Asks a terminal for its background (OSC 11); `read_background` parses the reply."""
 
-_REPLY = re.compile(
-    rb"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})"
-    rb"(?:/[0-9a-fA-F]{1,4})?(?:\x07|\x1b\\)"
-)
 _FORCED: Mapping[str, Depth] = {"0": "none", "false": "none", "2": "256", "3": "truecolor"}
-_RICH = re.compile(r"-direct$|kitty|alacritty|ghostty|wezterm|^foot|^contour|^rio")
-_MULTIPLEXED = re.compile(r"^(screen|tmux)\b")
-_COLOURLESS = re.compile(r"^(vt\d+|ansi-m|xterm-mono|.*-m)$")
+_RICH = ("kitty", "alacritty", "ghostty", "wezterm")
+_RICH_STARTS = ("foot", "contour", "rio")
+_MULTIPLEXERS = ("screen", "tmux")
 
 
 def colour_depth(environment: Mapping[str, str], *, is_terminal: bool) -> Depth:
@@ -45,27 +45,43 @@ def colour_depth(environment: Mapping[str, str], *, is_terminal: bool) -> Depth:
         return "none"
     if term.endswith("-direct"):
         return "truecolor"
-    if environment.get("TMUX") or environment.get("STY") or _MULTIPLEXED.match(term):
-        return "mono" if _COLOURLESS.match(term) else "256"
+    if environment.get("TMUX") or environment.get("STY") or _is_multiplexed(term):
+        return "mono" if _is_colourless(term) else "256"
     return _plain_terminal(environment, term)
 
 
 def _plain_terminal(environment: Mapping[str, str], term: str) -> Depth:
     announced = environment.get("COLORTERM", "").lower() in ("truecolor", "24bit")
-    if announced or "WT_SESSION" in environment or _RICH.search(term):
+    rich = term.startswith(_RICH_STARTS) or any(name in term for name in _RICH)
+    if announced or "WT_SESSION" in environment or rich:
         return "truecolor"
     if "256" in term:
         return "256"
-    return "mono" if _COLOURLESS.match(term) else "16"
+    return "mono" if _is_colourless(term) else "16"
+
+
+def _is_multiplexed(term: str) -> bool:
+    return any(term == one or term.startswith((f"{one}-", f"{one}.")) for one in _MULTIPLEXERS)
+
+
+def _is_colourless(term: str) -> bool:
+    return term == "xterm-mono" or term.endswith("-m") or (term[:2] == "vt" and term[2:].isdigit())
 
 
 def read_background(reply: bytes) -> Rgb | None:
     """The background in a terminal's reply, or None if it contains none."""
-    found = _REPLY.search(reply)
-    if found is None:
-        return None
-    parts = (round(int(part, 16) * 255 / (16 ** len(part) - 1)) for part in found.groups())
-    return Rgb(*parts)
+    for kind in (b"\x1b]11;rgb:", b"\x1b]11;rgba:"):
+        rest = reply.partition(kind)[2]
+        told = min(rest.partition(b"\x07")[0], rest.partition(b"\x1b\\")[0], key=len)
+        parts = told.split(b"/") if told != rest else []
+        if len(parts) in (3, 4) and all(map(_is_level, parts)):
+            return Rgb(*(round(int(part, 16) * 255 / (16 ** len(part) - 1)) for part in parts[:3]))
+    return None
+
+
+def _is_level(part: bytes) -> bool:
+    """One to four hexadecimal digits."""
+    return 1 <= len(part) <= 4 and not part.strip(b"0123456789abcdefABCDEF")
 
 
 def environment_background(environment: Mapping[str, str]) -> Rgb | None:

@@ -117,6 +117,10 @@ class Front(Protocol):
     def echoes(self) -> bool:
         """Whether typed text stays on the screen as typed."""
 
+    @property
+    def draft(self) -> str:
+        """What stands in the input line."""
+
     def put(self, text: str) -> None:
         """Insert text into the input line."""
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from mull.tui.screen import terminal
-from mull.tui.screen.terminal import ATTRIBUTES_QUERY, is_answered, listen, sift
+from mull.tui.screen.terminal import ATTRIBUTES_QUERY, listen, sift
 
 __all__ = ["Inquiry"]
 
@@ -41,7 +41,7 @@ class Inquiry:
         """The terminal's reply about its background; empty if it takes too long."""
         if self._keyboard is not None:
             self._heard = listen(self._keyboard, self._asked + terminal.PATIENCE, self._heard)
-            if is_answered(self._heard):
+            if sift(self._heard).is_answered:
                 self.close()
         return sift(self._heard).background
 

@@ -9,7 +9,6 @@ unknown sequences.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -17,6 +16,7 @@ from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
+from mull.neutral.patterns import pattern
 from mull.tui.screen.keys import LONE_ESC
 
 __all__ = ["ESC", "KeyDecoder"]
@@ -25,19 +25,19 @@ ESC = Keys(LONE_ESC)
 
 _Key: TypeAlias = Keys | str
 _PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
-_CSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-_OPEN_CSI_HERE = re.compile(r"\x1b\[[0-?]*[ -/]*")
-_OPEN_CSI = re.compile(r"\x1b\[[0-?]*[ -/]*\Z")
-_STRING = re.compile(r"\x1b[]P_^][^\x00-\x06\x08-\x1b]*(\x07|\x1b\\)")
-_OPEN_STRING = re.compile(r"\x1b[]P_^][^\x00-\x06\x08-\x1b]*\x1b?\Z")
+_CSI = pattern(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_OPEN_CSI_HERE = pattern(r"\x1b\[[0-?]*[ -/]*")
+_OPEN_CSI = pattern(r"\x1b\[[0-?]*[ -/]*\Z")
+_STRING = pattern(r"\x1b[]P_^][^\x00-\x06\x08-\x1b]*(\x07|\x1b\\)")
+_OPEN_STRING = pattern(r"\x1b[]P_^][^\x00-\x06\x08-\x1b]*\x1b?\Z")
 _LONGEST = 256
 """Maximum characters of an incomplete sequence; replies of a terminal are shorter."""
-_NUMBERED = re.compile(r"\x1b\[(\d+)((?::\d*)*)(?:;(\d*)(?::(\d*))?)?(?:;[\d:]*)?u")
+_NUMBERED = pattern(r"\x1b\[(\d+)((?::\d*)*)(?:;(\d*)(?::(\d*))?)?(?:;[\d:]*)?u")
 """A cursor position report, unless it is F3 with a modifier."""
-_OTHER = re.compile(r"\x1b\[27;(\d+);(\d+)~")
-_MODIFIED = re.compile(r"\x1b\[(\d+);(\d+)(?::\d+)?([A-Z~])")
-_CURSOR = re.compile(r"\x1b\[\d+;\d+R")
-_PROTOCOL = re.compile(r"\x1b\[\?\d+u")
+_OTHER = pattern(r"\x1b\[27;(\d+);(\d+)~")
+_MODIFIED = pattern(r"\x1b\[(\d+);(\d+)(?::\d+)?([A-Z~])")
+_CURSOR = pattern(r"\x1b\[\d+;\d+R")
+_PROTOCOL = pattern(r"\x1b\[\?\d+u")
 _SHIFT, _ALT, _CTRL, _SUPER, _HYPER, _META = 1, 2, 4, 8, 16, 32
 _LOCKS = 64 | 128
 _RELEASED = "3"
@@ -65,6 +65,11 @@ class KeyDecoder:
         self._speaks = speaks
         self._held = ""
         self._pasted: list[str] | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something is held that may be the beginning of a sequence."""
+        return bool(self._held)
 
     def feed(self, data: str) -> None:
         """Process the bytes of one read."""

@@ -7,18 +7,24 @@ the shell after Ctrl-Z) or ends for any reason, it undoes that.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TextIO
 
+from prompt_toolkit.input.typeahead import store_typeahead
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.output import Output
 
+from mull.tui.instant.prompt import Piece
 from mull.tui.screen.key_bytes import KeyDecoder
 
-__all__ = ["Keyboard"]
+__all__ = ["ESC_WAITS", "Keyboard"]
 
+ESC_WAITS = 0.025
+"""Seconds within which the rest of a sequence must follow an ESC byte; otherwise it is the key
+Esc.
+"""
 _ASK = "\x1b[?u"
 """Asks whether the kitty keyboard protocol is supported; other terminals ignore the question."""
 _PUSH, _POP = "\x1b[>5u", "\x1b[<u"
@@ -42,6 +48,7 @@ class Keyboard(Vt100Input):
     ) -> None:
         super().__init__(stdin)
         decoder = KeyDecoder(self._buffer_key, self._spoken)
+        self._decoder = decoder
         self.vt100_parser: Vt100Parser | KeyDecoder = decoder  # type: ignore[assignment]
         self._screen = screen
         self._lent = lent
@@ -49,6 +56,22 @@ class Keyboard(Vt100Input):
         # the Linux console takes the query for a cursor movement
         self._asked, self._speaks = environ.get("TERM") == "linux", False
         self._in_xterm = any(environ.get(name) for name in ("TMUX", "XTERM_VERSION"))
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the last input may be the beginning of something longer."""
+        return self._decoder.is_waiting
+
+    def replay(self, pieces: Sequence[Piece]) -> None:
+        """Process input that was read before, as if it came now with the same pauses."""
+        last = 0.0
+        for at, piece in pieces:
+            if at - last > ESC_WAITS:
+                self._decoder.flush()
+            last = at
+            self._decoder.feed(self.stdin_reader._stdin_decoder.decode(piece))
+        keys, self._buffer = self._buffer, []
+        store_typeahead(self, keys)
 
     def raw_mode(self) -> AbstractContextManager[None]:
         """Take the terminal."""

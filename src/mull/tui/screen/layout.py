@@ -18,6 +18,7 @@ from prompt_toolkit.layout import (
 )
 from prompt_toolkit.layout.processors import ConditionalProcessor, PasswordProcessor
 
+from mull.tui.instant.rows import NEXT, PROMPT, TALLEST_INPUT
 from mull.tui.screen.bottom import fragments
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line, Span
@@ -30,9 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["lay_out"]
 
-_TALLEST_INPUT = 12
 _MENU_ROWS = 8
-_PROMPT, _NEXT, _SEARCH = "❯ ", "  ", "search: "
+_SEARCH = "search: "
 
 
 def lay_out(front: TerminalFront, region: Window, found: SearchBufferControl) -> Layout:
@@ -47,10 +47,10 @@ def lay_out(front: TerminalFront, region: Window, found: SearchBufferControl) ->
             search_buffer_control=found,
             preview_search=True,
         ),
-        height=Dimension(min=1, max=_TALLEST_INPUT),
+        height=Dimension(min=1, max=TALLEST_INPUT),
         wrap_lines=True,
         dont_extend_height=True,
-        get_line_prefix=lambda line, wrap: _prefix(front, _NEXT if line or wrap else _PROMPT),
+        get_line_prefix=lambda line, wrap: _prefix(front, NEXT if line or wrap else PROMPT),
     )
     searching = Window(
         found, height=1, get_line_prefix=lambda line, wrap: _prefix(front, _SEARCH, found=True)

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from mull.tui.instant import prompt
+from mull.tui.screen import terminal
 from mull.tui.screen.colour import Rgb
-from mull.tui.screen.depth import (
-    BACKGROUND_QUERY,
-    Depth,
-    colour_depth,
-    environment_background,
-    read_background,
-)
-from mull.tui.screen.terminal import ask_terminal
+from mull.tui.screen.depth import Depth, colour_depth, environment_background, read_background
 from mull.tui.screen.theme import Theme, theme_for
 
 __all__ = ["Surroundings", "look_around"]
 
 
 class Surroundings(NamedTuple):
-    """The number of colours, the background, what was already typed, and the user's themes."""
+    """The number of colours, the background, and the user's themes."""
 
     depth: Depth
     background: Rgb | None
-    typed: bytes = b""
     own: Mapping[str, Mapping[str, Any]] = {}
 
     def theme(self, name: str) -> Theme:
@@ -42,12 +35,12 @@ class Surroundings(NamedTuple):
         return theme_from(name, self.own[name], self.background, self.depth)
 
 
-def look_around(own: Mapping[str, Mapping[str, Any]]) -> Surroundings:
-    """Query the environment, and the terminal if it may reply."""
-    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    depth = colour_depth(os.environ, is_terminal=is_terminal)
-    if depth in ("none", "mono") or not is_terminal:
-        return Surroundings(depth, None, own=own)
-    heard = ask_terminal(BACKGROUND_QUERY, sys.stdin.fileno(), sys.stdout.fileno())
-    background = read_background(heard.background) or environment_background(os.environ)
-    return Surroundings(depth, background, heard.typed, own)
+def look_around(own: Mapping[str, Mapping[str, Any]], theme: str) -> Surroundings:
+    """Query the environment, and the terminal if it may reply: the instant prompt has asked it."""
+    asked = prompt.begin(theme)
+    depth = colour_depth(os.environ, is_terminal=asked is not None)
+    reply = asked.background(terminal.PATIENCE) if asked is not None else b""
+    background = read_background(reply)
+    if background is None and asked is not None and depth not in ("none", "mono"):
+        background = environment_background(os.environ)
+    return Surroundings(depth, background, own)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from mull.agent.results import Result
 from mull.history.log import Entry, Log
@@ -32,10 +32,12 @@ from mull.tui.conversation.tool_lines import ToolUse
 from mull.tui.conversation.view import ConversationView
 from mull.tui.conversation.waiting import Wait
 from mull.tui.screen.theme import Theme
-from mull.tui.screen.viewer import Document
 from mull.tui.text.lines import BLANK, Line, Span
 from mull.tui.text.safe import neutralise
 from mull.tui.text.width import fitted
+
+if TYPE_CHECKING:
+    from mull.tui.screen.viewer import Document
 
 __all__ = ["Frame", "Painter"]
 
@@ -325,9 +327,13 @@ def _round(state: StateChanged) -> str:
 
 
 def _thought_document(thought: Thought) -> Document:
+    from mull.tui.screen.viewer import Document
+
     return Document(thought.title, thought.read, len(thought.text), thought.text)
 
 
 def _tool_document(tool: ToolUse) -> Document:
+    from mull.tui.screen.viewer import Document
+
     size = len(tool.output) + len(tool.live) + len(tool.diff)
     return Document(tool.label, tool.body, size, f"{tool.diff}\n{tool.output or tool.live}")

@@ -95,6 +95,11 @@ class PlainFront:
         """
         raise LocalError("plain mode has no colours: start mull without --plain")
 
+    @property
+    def draft(self) -> str:
+        """Nothing: the line is read elsewhere."""
+        return ""
+
     def put(self, text: str) -> None:
         """Show text that was taken back; it cannot be put into a line that is read elsewhere."""
         self._write()
@@ -170,9 +175,7 @@ class PlainFront:
         print()
         return said
 
-    async def run(
-        self, talk: Talk, begin: Callable[[], Coroutine[Any, Any, None]], typed: bytes = b""
-    ) -> None:
+    async def run(self, talk: Talk, begin: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Read lines until there are no more, or the user quits."""
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._stopper(talk))
         talk.start(begin)

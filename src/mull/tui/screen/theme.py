@@ -30,11 +30,10 @@ from mull.tui.screen.colour import (
     tint,
 )
 from mull.tui.screen.depth import Depth
+from mull.tui.screen.ground import LEAST, STATUS, THEMES, USER_MARK, ground_for
 from mull.tui.text.lines import PLAIN, Colour, Style
 
 __all__ = ["THEMES", "Theme", "theme_for"]
-
-THEMES = ("auto", "dark", "light", "high-contrast", "ansi", "plain")
 
 
 class Theme(Value, frozen=True):
@@ -99,13 +98,13 @@ _HUES: Mapping[str, _Hue] = {
     "quote": _Hue(Rgb(170, 178, 194), Rgb(84, 92, 106)),
     "link": _Hue(Rgb(138, 180, 248), Rgb(26, 86, 176), Style(underline=True)),
     "url": _Hue(Rgb(136, 144, 160), Rgb(100, 108, 122)),
-    "user_mark": _Hue(Rgb(127, 209, 185), Rgb(15, 118, 110), _BOLD),
+    "user_mark": _Hue(*USER_MARK, _BOLD),
     "tool": _Hue(Rgb(127, 209, 185), Rgb(15, 118, 110)),
     "tool_output": _Hue(Rgb(136, 144, 160), Rgb(100, 108, 122)),
     "error": _Hue(Rgb(242, 139, 130), Rgb(179, 38, 30)),
     "warning": _Hue(Rgb(238, 197, 116), Rgb(138, 90, 0)),
     "note": _Hue(Rgb(136, 144, 160), Rgb(100, 108, 122)),
-    "status": _Hue(Rgb(136, 144, 160), Rgb(100, 108, 122)),
+    "status": _Hue(*STATUS),
     "accent": _Hue(Rgb(127, 209, 185), Rgb(15, 118, 110)),
 }
 _THOUGHT = (Rgb(176, 182, 198), Rgb(78, 86, 100))
@@ -113,7 +112,6 @@ _LABEL = (Rgb(142, 150, 168), Rgb(96, 104, 118))
 _FAINT = (Rgb(96, 103, 118), Rgb(168, 174, 184))
 _BANDS = {"added": (Rgb(46, 160, 67), 0.17, 0.38), "removed": (Rgb(218, 54, 51), 0.17, 0.38)}
 """Hues behind the lines of a diff, and their strength for a line and for a changed word."""
-_GROUNDS = {"dark": Rgb(24, 24, 28), "light": Rgb(255, 255, 255)}
 
 _ANSI = Theme(
     "ansi",
@@ -161,12 +159,8 @@ def theme_for(name: str, background: Rgb | None, depth: Depth, own: Iterable[str
         return Theme(name, bar="│ ", marks=True)
     if name == "plain" or depth == "mono":
         return _without_colours(name)
-    ground = _GROUNDS.get(name, background) if name != "auto" else background
-    if name in _GROUNDS and background is not None and is_dark(background) == (name == "dark"):
-        ground = background
-    if name == "high-contrast" and ground is None:
-        ground = _GROUNDS["dark"]
-    if name == "ansi" or depth == "16" or ground is None:
+    ground = ground_for(name, background, depth)
+    if ground is None:
         return replace(_ANSI, name=name)
     return _coloured(name, ground, depth)
 
@@ -185,7 +179,7 @@ def _without_colours(name: str) -> Theme:
 def _coloured(name: str, ground: Rgb, depth: Depth) -> Theme:
     strict = name == "high-contrast"
     side = 0 if is_dark(ground) else 1
-    least = 7.0 if strict else LEAST_CONTRAST
+    least = LEAST.get(name, LEAST_CONTRAST)
     choose = partial(_chosen, few=depth == "256")
     back: Rgb | int = shade_256(ground) if depth == "256" else shade(ground)
     behind = PALETTE[back] if isinstance(back, int) else back

@@ -7,7 +7,6 @@ diff (a note that a file is binary) is shown unchanged.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -15,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from mull.markdown.highlight import Highlighter
+from mull.neutral.patterns import pattern
 from mull.tui.screen.colour import LEAST_CONTRAST, Rgb, readable
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import BLANK, Line, Span, Style, padded
@@ -23,8 +23,8 @@ from mull.tui.text.wrap import chopped, expanded, wrapped
 
 __all__ = ["diff_lines", "diff_rows"]
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
-_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+_HUNK = pattern(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_WORDS = pattern(r"\w+|\s+|[^\w\s]")
 _NO_BREAK = "\\ No newline at end of file"
 _INDENT = "  "
 _ALIKE = 0.5

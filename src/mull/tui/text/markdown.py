@@ -8,11 +8,13 @@ however it was split, at the cost that `mull.markdown.reader` guarantees.
 
 from __future__ import annotations
 
-from mull.markdown.reader import Reader
-from mull.tui.screen.theme import Theme
-from mull.tui.text.lines import Line
-from mull.tui.text.markdown_blocks import Drawing
+from typing import TYPE_CHECKING
+
 from mull.tui.text.safe import Inbox
+
+if TYPE_CHECKING:
+    from mull.tui.screen.theme import Theme
+    from mull.tui.text.lines import Line
 
 __all__ = ["LEAST_WIDTH", "MarkdownStream", "markdown_lines"]
 
@@ -23,6 +25,10 @@ class MarkdownStream:
     """One Markdown text as it arrives."""
 
     def __init__(self, theme: Theme, width: int) -> None:
+        # read and drawn by many modules, none of which a prompt needs
+        from mull.markdown.reader import Reader
+        from mull.tui.text.markdown_blocks import Drawing
+
         self._inbox = Inbox()
         self._reader = Reader()
         self._drawing = Drawing(theme, max(width, LEAST_WIDTH))

@@ -11,6 +11,7 @@ visible or removed; newline and tab stay, and letters of all scripts are unchang
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NewType, TextIO, cast
 
 from mull.neutral.patterns import pattern
@@ -21,6 +22,7 @@ __all__ = [
     "draw_on",
     "guard_standard_streams",
     "guarded",
+    "make_room_by",
     "neutralise",
     "one_line",
     "unguarded",
@@ -66,10 +68,13 @@ def one_line(text: str, longest: int = 200) -> str:
 class _Guarded:
     """A terminal stream that shows all text and obeys none of it."""
 
+    make_room: Callable[[], None] = staticmethod(lambda: None)
+
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
 
     def write(self, text: str) -> int:
+        self.make_room()
         self.stream.write(neutralise(text))
         return len(text)
 
@@ -98,6 +103,11 @@ def guard_standard_streams() -> None:
     import sys
 
     sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)
+
+
+def make_room_by(call: Callable[[], None]) -> None:
+    """Call this before anything is written to a terminal behind the gate."""
+    _Guarded.make_room = staticmethod(call)
 
 
 def draw_on(stream: TextIO, text: Drawn) -> None:

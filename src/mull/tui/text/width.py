@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache
 
-__all__ = ["cell_width", "clusters", "fitted", "is_wide"]
+__all__ = ["cell_width", "clusters", "fitted", "has_sure_width", "is_wide"]
 
 _JOINER, _EMOJI_STYLE = "\u200d", "\ufe0f"
 _EXTEND, _NARROW, _WIDE, _SPACING, _REGION, _SKIN = range(6)
@@ -37,6 +37,17 @@ def _kind(character: str) -> int:
     newer = category == "Cn" and 0x1F300 <= code <= 0x1FAFF
     newer = newer or any(first <= code <= last for first, last in _WIDE_BY_NOW)
     return _WIDE if newer or unicodedata.east_asian_width(character) in "WF" else _NARROW
+
+
+@cache
+def _is_sure(character: str) -> bool:
+    kind = _kind(character)
+    return kind == _NARROW or (kind == _WIDE and unicodedata.category(character) != "So")
+
+
+def has_sure_width(text: str) -> bool:
+    """Whether all terminals give this text the same width: they disagree about emoji and marks."""
+    return text.isascii() or all(map(_is_sure, text))
 
 
 def clusters(text: str) -> Iterator[tuple[str, int]]:

@@ -8,18 +8,18 @@ between words, but not before their closing punctuation.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from copy import copy
 from typing import Self
 
+from mull.neutral.patterns import pattern
 from mull.tui.text.lines import Line, Span, Style
 from mull.tui.text.width import cell_width, clusters, is_wide
 
 __all__ = ["TAB", "Wrapper", "chopped", "expanded", "wrapped"]
 
 TAB = 4
-_TOKEN = re.compile(r" +|[^ ]+")
+_TOKEN = pattern(r" +|[^ ]+")
 _CLOSING = frozenset("、。，．・：；！？）〕］｝〉》」』】”’,.;:!?)]}")
 
 

@@ -1,0 +1,1 @@
+"""The prompt that is there at once, until the editor is loaded."""
