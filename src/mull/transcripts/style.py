@@ -6,7 +6,7 @@ compute it from these very values.
 
 from __future__ import annotations
 
-__all__ = ["DARK", "LIGHT", "SCRIPT", "STYLE"]
+__all__ = ["CHARTS", "COLOURS", "DARK", "LIGHT", "SCRIPT", "STYLE"]
 
 LIGHT = {
     "paper": "#fbfaf7",
@@ -60,9 +60,16 @@ def _variables(colours: dict[str, str]) -> str:
     return "".join(f"--{name}:{value};" for name, value in colours.items())
 
 
-STYLE = f"""
+COLOURS = f"""
 :root{{color-scheme:light dark;{_variables(LIGHT)}}}
 @media (prefers-color-scheme:dark){{:root{{{_variables(DARK)}}}}}
+"""
+CHARTS = """
+svg text{fill:var(--quiet);font-size:11px;font-variant-numeric:tabular-nums}
+svg .middle{text-anchor:middle}
+svg .axis{stroke:var(--line);stroke-width:1}
+"""
+STYLE = f"""{COLOURS}{CHARTS}
 *{{box-sizing:border-box}}
 html{{scroll-behavior:smooth;-webkit-text-size-adjust:100%}}
 body{{margin:0;background:var(--paper);color:var(--ink);
@@ -88,9 +95,6 @@ figure.tokens{{grid-column:1/-1}}
 figcaption{{font-size:.9rem;font-weight:600;margin-bottom:.4rem}}
 figcaption span{{color:var(--quiet);font-weight:400}}
 svg{{display:block;width:100%;overflow:visible}}
-svg text{{fill:var(--quiet);font-size:11px;font-variant-numeric:tabular-nums}}
-svg .middle{{text-anchor:middle}}
-svg .axis{{stroke:var(--line);stroke-width:1}}
 svg a:hover rect{{opacity:.75}}
 .reasoning{{fill:var(--reasoning);background:var(--reasoning)}}
 .answer{{fill:var(--answer);background:var(--answer)}}
