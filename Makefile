@@ -10,7 +10,7 @@ FUZZER := $(VENV)/.fuzzer
 # tests start hundreds of processes: compiled once, each starts in half the time
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup test core pythons check flaky judges fuzz attack audit bench fidelity docs pictures demo clean
+.PHONY: help setup test core pythons check flaky judges fuzz attack audit bench fidelity sweep docs pictures demo clean
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
@@ -99,11 +99,17 @@ docs: $(READY) ## update the generated pages of docs/ and build the website in s
 	$(BIN)/python -m tools.docs_site
 pictures: $(READY) ## draw the pictures in docs/images anew, from real runs
 	$(BIN)/python -m tools.pictures
-bench: $(JUDGES) ## measure, and write bench/RESULTS.md
-	$(BIN)/python -m bench
 PEERS ?=
-fidelity: $(READY) ## run the fidelity suite through mull and other libraries; PEERS=a,b for some; writes docs/fidelity.md
-	$(BIN)/python -m tools.fidelity --peers "$(PEERS)"
+bench: $(JUDGES) ## measure mull beside others and write docs/performance.md, 20 minutes; QUICK=1 three, PEERS=a,b for some: bench/partial
+	PEERS="$(PEERS)" $(BIN)/python -m bench
+FRESH ?=
+fidelity: $(READY) ## run the fidelity suite through mull and other libraries; PEERS=a,b for some, FRESH=1 renews them; writes docs/fidelity.md
+	$(BIN)/python -m tools.fidelity --peers "$(PEERS)" $(if $(FRESH),--fresh)
+	$(BIN)/python -m tools.docs
+sweep: $(LOCAL) ## what thinking buys the embedded model: 60 tasks at three levels; writes examples/sweep.json and docs/sweep.md, 5 minutes
+	$(BIN)/mull sweep examples/sweep.jsonl -m local/smollm2 --levels none,minimal,high --concurrency 1 --json >examples/sweep.json.new
+	mv examples/sweep.json.new examples/sweep.json
+	$(BIN)/python -m tools.docs
 demo: $(LOCAL) ## the main job on the embedded model, then your own questions; needs no key
 	@$(BIN)/python -m tools.demo
 clean: ## remove the virtual environment and caches

@@ -29,8 +29,10 @@ settings.register_profile(
 )
 settings.load_profile("mull")
 
-# started in the background of a shell, we would hand it on that Ctrl-C is ignored
+# started in the background of a shell or by nohup, we would hand on what these ignore
 signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGQUIT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
 
 PURE = {"auth", "dialects", "history", "markdown", "neutral", "policy", "settings"}
 

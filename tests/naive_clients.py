@@ -31,7 +31,7 @@ def post(url: str, body: Any) -> bytes:
     request = urllib.request.Request(url, data, {"content-type": "application/json"})
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(request, timeout=10) as answer:
+        with opener.open(request, timeout=60) as answer:
             return answer.read()
     except urllib.error.HTTPError as error:
         with error:

@@ -41,6 +41,10 @@ class SdkClient:
         self.ids: list[str] = []
         self.client = self.connect(url)
 
+    def close(self) -> None:
+        """Close the connections of the SDK."""
+        self.client.close()
+
     def ask(self, text: str) -> str:
         self.history.append(self.question(text))
         while True:

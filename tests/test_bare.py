@@ -33,6 +33,7 @@ BEHIND_AN_EXTRA = {
     "mull.tui.screen.bindings",
     "mull.tui.screen.bottom",
     "mull.tui.screen.echo",
+    "mull.tui.screen.insertion",
     "mull.tui.screen.key_bytes",
     "mull.tui.screen.keyboard",
     "mull.tui.screen.layout",
@@ -99,7 +100,7 @@ def test_a_plain_conversation_with_commands_needs_no_extra(tmp_path):
 
 
 def test_the_terminal_says_what_to_install_and_what_works_without(monkeypatch, capsys):
-    monkeypatch.setattr("mull.cli.chat.is_installed", lambda extra: extra != "terminal")
+    monkeypatch.setattr("mull.neutral.extras.is_installed", lambda extra: extra != "terminal")
     for stream in ("stdin", "stdout"):
         monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True, raising=False)
     assert main(["-m", "moonshotai/kimi-k2-thinking"]) == 2

@@ -46,6 +46,10 @@ def test_what_is_made_up_is_not(tmp_path, text):
     assert secret_scan.main([str(path)]) == 0
 
 
+def test_nothing_that_git_tracks_holds_a_key(capsys):
+    assert secret_scan.main([]) == 0, capsys.readouterr().err
+
+
 def told(*dependencies):
     return json.dumps({"dependencies": list(dependencies)})
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mull.agent.hurry import Hurry
-from mull.agent.run import Send, Turn, run_turn
+from mull.agent.run import Turn, run_turn
 from mull.agent.streams import AsyncStream
 from mull.neutral.events import Event
+
+if TYPE_CHECKING:
+    from mull.agent.run import Send
 
 
 def going(turn: Turn) -> AsyncStream:

@@ -159,7 +159,7 @@ def documented() -> dict[str, str]:
     for one in public_names(tuple(PUBLIC)):
         found[one.name] = one.doc
         if isinstance(one.node, ast.ClassDef):
-            for member in members_of(one.node):
+            for member in members_of(one.node, one.module):
                 found[f"{one.name}.{member.name}"] = ast.get_docstring(member) or ""
     return found
 
@@ -169,7 +169,7 @@ def _section(one: Named, anchors: Mapping[str, str]) -> Iterator[str]:
     yield from shape_of(one)
     yield "```"
     yield ""
-    members = members_of(one.node) if isinstance(one.node, ast.ClassDef) else []
+    members = members_of(one.node, one.module) if isinstance(one.node, ast.ClassDef) else []
     elsewhere = {name: at for name, at in anchors.items() if name not in _own(one, members)}
     yield _prose(one.doc, elsewhere)
     if not isinstance(one.node, ast.ClassDef):

@@ -74,10 +74,9 @@ PAGES: Mapping[str, Mapping[str, str]] = {
         "docs/reliability.md": "Reliability",
         "docs/security.md": "Security",
         "docs/accuracy.md": "Token count accuracy",
-        "docs/performance.md": "Gateway performance",
+        "docs/performance.md": "Performance",
         "docs/embedded-model.md": "The embedded model",
         "docs/terminal-comparison.md": "The terminal beside others",
-        "bench/RESULTS.md": "Benchmarks",
         "docs/reference/cases.md": "Test cases",
     },
     "Project": {
@@ -99,7 +98,7 @@ _ID = re.compile(r'\bid="([^"]*)"')
 
 def page_file(source: str) -> str:
     """Where a page lies on the site."""
-    special = {"README.md": "index", "SECURITY.md": "security-policy", "bench/RESULTS.md": "bench"}
+    special = {"README.md": "index", "SECURITY.md": "security-policy"}
     if source in special:
         return f"{special[source]}.html"
     path = source.removeprefix("docs/").removesuffix(".md")

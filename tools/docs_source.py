@@ -62,9 +62,11 @@ def _tree(module: str) -> ast.Module:
 
 @cache
 def _definitions(module: str) -> dict[str, tuple[_Made, str]]:
-    """What the module defines, with its docstring; that of an alias stands below it."""
+    """What the module defines, also for type checkers alone, with its docstring; that of an alias
+    stands below it."""
     found: dict[str, tuple[_Made, str]] = {}
-    body = _tree(module).body
+    tops = (top.body if isinstance(top, ast.If) else [top] for top in _tree(module).body)
+    body = [node for nodes in tops for node in nodes]
     for node, after in zip_longest(body, body[1:]):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found[node.name] = node, ast.get_docstring(node) or ""
@@ -204,9 +206,11 @@ def _constructor(node: ast.ClassDef, module: str) -> Function | None:
     return next(made, None)
 
 
-def members_of(node: ast.ClassDef) -> list[Function]:
-    """Methods and properties that are not private."""
-    return [member for member in _functions(node) if not member.name.startswith("_")]
+def members_of(node: ast.ClassDef, module: str) -> list[Function]:
+    """Methods and properties that are not private; those of private bases come first."""
+    lineage = reversed([*_lineage(node, module)])
+    found = {member.name: member for one in lineage for member in _functions(one)}
+    return [member for name, member in found.items() if not name.startswith("_")]
 
 
 def _is_property(node: Function) -> bool:

@@ -7,17 +7,17 @@ those of pyenv and those of uv; uv downloads none. Each has an environment of it
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Verdict", "find", "main", "run_core", "versions"]
+from mull.testing.pythons import find_python
+
+__all__ = ["Verdict", "main", "run_core", "versions"]
 
 ROOT = Path(__file__).parents[1]
 _PLACE = ROOT / ".venv/pythons"
@@ -31,32 +31,6 @@ def versions() -> list[str]:
     """The versions that the classifiers name, oldest first."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     return [found[1] for line in project["classifiers"] if (found := _VERSION.fullmatch(line))]
-
-
-def find(version: str) -> str | None:
-    """An interpreter of this version that starts, None if there is none."""
-    return next((path for path in _candidates(version) if _is(path, version)), None)
-
-
-def _candidates(version: str) -> Iterator[str]:
-    if f"{sys.version_info.major}.{sys.version_info.minor}" == version:
-        yield sys.executable
-    if found := shutil.which(f"python{version}"):
-        yield found
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    yield from map(str, sorted(pyenv.glob(f"{version}.*/bin/python{version}"), reverse=True))
-    if uv := shutil.which("uv"):
-        asked = [uv, "python", "find", "--no-python-downloads", version]
-        yield subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-
-
-def _is(path: str, version: str) -> bool:
-    told = "import sys; print('%d.%d' % sys.version_info[:2])"
-    try:
-        asked = subprocess.run([path, "-c", told], capture_output=True, text=True, check=False)
-    except OSError:
-        return False
-    return asked.stdout.strip() == version
 
 
 class Verdict(NamedTuple):
@@ -104,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the tests under each version, or those named; 1 if they fail under one."""
     failed = False
     for version in (sys.argv[1:] if argv is None else argv) or versions():
-        interpreter = find(version)
+        interpreter = find_python(version)
         if interpreter is None:
             print(f"{version}  not tested: no such Python here", flush=True)
             continue

@@ -18,20 +18,27 @@ from pathlib import Path
 __all__ = ["findings", "main"]
 
 ROOT = Path(__file__).resolve().parent.parent
-_FORMS = re.compile(
-    r"""(?x)
-    (?: \b sk-(?:ant-|proj-|or-v1-|svcacct-)? [A-Za-z0-9_-]{20,}     # OpenAI, Anthropic, OpenRouter
-      | \b AIza [A-Za-z0-9_-]{35} \b                                 # Google
-      | \b (?:AKIA|ASIA) [A-Z0-9]{16} \b                             # AWS
-      | \b gh[pousr]_ [A-Za-z0-9]{36,} \b | \b github_pat_ \w{50,}   # GitHub
-      | \b (?:gsk|xai|hf|pplx|r8|nvapi|fw|tgp_v1)[-_] [A-Za-z0-9_-]{30,}
-      | \b xox[abprs]- [A-Za-z0-9-]{20,}                             # Slack
-      | \b (?:sk|rk)_live_ [A-Za-z0-9]{20,}                          # Stripe
-      | \b pypi-AgE [A-Za-z0-9_-]{50,} | \b npm_ [A-Za-z0-9]{36} \b
-      | \b eyJ[A-Za-z0-9_-]{15,}\.eyJ[A-Za-z0-9_-]{15,}\.[A-Za-z0-9_-]{20,}
-      | -----BEGIN [ ] (?:[A-Z]+ [ ])? PRIVATE [ ] KEY-----[ \r\n\\n]+[A-Za-z0-9+/]{30,}
-    )"""
-)
+_FORMS = {
+    begin: re.compile(rf"{edge}{begin}{rest}")
+    for edge, begin, rest in (
+        (r"\b", "sk-", r"(?:ant-|proj-|or-v1-|svcacct-)?[A-Za-z0-9_-]{20,}"),  # OpenAI and its like
+        (r"\b", "AIza", r"[A-Za-z0-9_-]{35}\b"),  # Google
+        *((r"\b", begin, r"[A-Z0-9]{16}\b") for begin in ("AKIA", "ASIA")),  # AWS
+        *((r"\b", f"gh{kind}_", r"[A-Za-z0-9]{36,}\b") for kind in "pousr"),  # GitHub
+        (r"\b", "github_pat_", r"\w{50,}"),
+        *(
+            (r"\b", begin, r"[-_][A-Za-z0-9_-]{30,}")
+            for begin in ("gsk", "xai", "hf", "pplx", "r8", "nvapi", "fw", "tgp_v1")
+        ),
+        *((r"\b", f"xox{kind}-", r"[A-Za-z0-9-]{20,}") for kind in "abprs"),  # Slack
+        *((r"\b", f"{kind}_live_", r"[A-Za-z0-9]{20,}") for kind in ("sk", "rk")),  # Stripe
+        (r"\b", "pypi-AgE", r"[A-Za-z0-9_-]{50,}"),
+        (r"\b", "npm_", r"[A-Za-z0-9]{36}\b"),
+        (r"\b", "eyJ", r"[A-Za-z0-9_-]{15,}\.eyJ[A-Za-z0-9_-]{15,}\.[A-Za-z0-9_-]{20,}"),
+        ("", "-----BEGIN ", r"(?:[A-Z]+ )?PRIVATE KEY-----[ \r\n\\n]+[A-Za-z0-9+/]{30,}"),
+    )
+}
+"""By what a key begins with: only a file that has it somewhere is searched for the whole."""
 _NAMED = re.compile(
     r"""(?xi) (?:api[_-]?key|secret|token|password|authorization|bearer) ["']? \s* [:=]? \s*
         ["']? ([A-Za-z0-9_+/=-]{32,}) """
@@ -50,11 +57,14 @@ def findings(path: Path) -> Iterator[str]:
     if not path.is_file() or path.stat().st_size > _LARGEST:
         return
     text = path.read_bytes().decode("utf-8", "replace")
-    for found in _FORMS.finditer(text):
+    forms = [form for begin, form in _FORMS.items() if begin in text]
+    for found in (found for form in forms for found in form.finditer(text)):
         if _is_random(found[0], _LEAST_BITS_OF_A_FORM):
             yield f"line {_line(text, found.start())}: a key of a known form"
     for found in _NAMED.finditer(text):
-        if _is_random(found[1]) and not _FORMS.search(found[0]) and _is_mixed(found[1]):
+        if any(form.search(found[0]) for form in forms):
+            continue
+        if _is_random(found[1]) and _is_mixed(found[1]):
             yield f"line {_line(text, found.start())}: a random word beside a name for keys"
 
 

@@ -9,7 +9,10 @@ before it is used. One that cannot be loaded is an error that names it and its p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mull.neutral.errors import ConfigError, MullError
 
@@ -24,7 +27,7 @@ Group: TypeAlias = Literal["mull.tools", "mull.stores", "mull.transports"]
 function without arguments that returns one."""
 
 
-class Plugin(NamedTuple):
+class Plugin(Struct, frozen=True):
     """What a package has added under a name."""
 
     group: Group
@@ -100,7 +103,7 @@ def _package(point: EntryPoint) -> str:
 def _loaded(group: Group, point: EntryPoint) -> Plugin:
     plugin = Plugin(group, point.name, _package(point))
     try:
-        return plugin._replace(value=point.load())
+        return replace(plugin, value=point.load())
     except Exception as error:  # whatever its package does while it is imported
         said = " ".join(str(error).split())
         raise ConfigError(f"{plugin} cannot be loaded: {type(error).__name__}: {said}") from error

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import pickle
+from functools import reduce
+from operator import getitem
 
 import msgspec
 import pytest
@@ -373,10 +375,56 @@ def test_a_tool_that_the_provider_runs_is_passed_on():
     assert search.items() <= offered.items()
 
 
-def test_a_strictness_that_is_not_sent_is_noted():
+def offered(kind, tool):
+    """The body of a request with a tool, and the notes on it."""
+    with StrictServer(kind, [[Think("Hm."), Say("Yes.")]]) as server:
+        given = {"base_url": server.url, "key": "k", "tools": [tool]}
+        result = mull.complete("q", SERVERS[kind], **given)
+    return server.requests[-1].json, result.notes
+
+
+@pytest.mark.parametrize(
+    ("server", "path"),
+    [
+        ("kimi", ("function", "strict")),
+        ("openai", ("strict",)),
+        ("anthropic", ("strict",)),
+        ("gemini", None),
+    ],
+)
+def test_the_strictness_of_a_tool_is_sent_or_noted(server, path):
+    whole = {**SCHEMA, "required": ["a"], "additionalProperties": False}
+    tool = {"type": "function", "name": "f", "parameters": whole, "strict": True}
+    body, notes = offered(server, tool)
+    told = any("strict of f not sent" in note.text and note.warning for note in notes)
+    assert told == (path is None)
+    if path is not None:
+        assert reduce(getitem, path, body["tools"][0]) is True
+    loose, notes = offered(server, {**tool, "strict": False})
+    assert "strict': True" not in str(loose)
+    assert not any("strict" in note.text for note in notes)
+
+
+def test_a_schema_that_the_endpoint_would_reject_as_strict_is_sent_without():
     tool = {"type": "function", "name": "f", "parameters": SCHEMA, "strict": True}
-    _, notes = sent("q", tools=[tool])
-    assert any("strict of f" in note.text and note.warning for note in notes)
+    body, notes = offered("openai", tool)
+    assert body["tools"][0]["strict"] is False
+    assert any("strict of f not sent" in note.text for note in notes)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": None},
+        {"role": "user"},
+        {"role": "user", "content": ""},
+        {"role": "user", "parts": []},
+        mull.Message(role="user"),
+    ],
+)
+def test_a_user_message_without_content_is_refused(message):
+    with pytest.raises(mull.LocalError, match=r"messages\[1\] is a user message without content"):
+        mull.complete([mull.user("q"), message], "openai/gpt-5", key="k")
 
 
 def test_a_choice_of_no_tool_is_refused():

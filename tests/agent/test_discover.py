@@ -12,8 +12,8 @@ import pytest
 
 from loops import run_moved, until
 from mull.agent import discover as discovering
-from mull.agent.discover import LOCAL_PROVIDERS, Found, Served, discover
-from mull.agent.engine import Engine
+from mull.agent.discover import Found, Served, discover
+from mull.agent.engine import LOCAL_PROVIDERS, Engine
 from mull.testing.server import CUT, STALL, Gate, Reply, ScriptedServer
 
 pytestmark = pytest.mark.usefixtures("inspected_servers")

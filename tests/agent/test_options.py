@@ -5,7 +5,7 @@ import socket
 import pytest
 
 import mull
-from mull.testing import Call, Say, StrictServer, Think
+from mull.testing import Call, Reply, Say, ScriptedServer, StrictServer, Think
 
 MODEL = "openai-compatible/m"
 ANSWER = [[Think("Hm."), Say("Yes.")]]
@@ -144,3 +144,25 @@ def test_a_time_limit_ends_the_request():
         address = f"http://127.0.0.1:{nobody.getsockname()[1]}"
         with pytest.raises(mull.NetworkError):
             mull.ask("q", MODEL, base_url=address, timeout=0.05)
+
+
+def test_extra_fields_and_headers_of_a_turn_are_merged_with_those_of_its_conversation():
+    given = {"extra_body": {"a": {"x": 1, "y": 1}, "b": 1}, "extra_headers": {"x-a": "1"}}
+    with StrictServer("deepseek", [*ANSWER, *ANSWER]) as server:
+        talk = mull.Conversation(MODEL, base_url=server.url, key="k", **given)
+        talk.ask("q", extra_body={"a": {"y": 2}, "c": 3}, extra_headers={"x-b": "2"})
+        talk.ask("q")
+    one, two = ({key: r.json.get(key) for key in "abc"} for r in server.requests)
+    assert one == {"a": {"x": 1, "y": 2}, "b": 1, "c": 3}
+    assert two == {"a": {"x": 1, "y": 1}, "b": 1, "c": None}
+    assert [r.headers.get("x-b") for r in server.requests] == ["2", None]
+    assert [r.headers["x-a"] for r in server.requests] == ["1", "1"]
+
+
+@pytest.mark.parametrize("key", ["EMPTY", "x", "none"])
+def test_a_short_key_that_is_rejected_was_sent(key):
+    refusal = Reply.json({"error": {"message": "Unauthorized"}}, 401)
+    with ScriptedServer([refusal]) as server, pytest.raises(mull.AuthenticationError) as caught:
+        mull.ask("q", "openai-compatible/m", base_url=server.url, key=key)
+    assert server.requests[0].headers["authorization"] == f"Bearer {key}"
+    assert "No API key was sent" not in str(caught.value)

@@ -107,9 +107,10 @@ def test_rows_that_were_read_are_taken_as_they_are():
             "budgetField, levelBudgets, zeroBudgetEnds, template, templateKey, keepThinking, tags, "
             "startsInReasoning, tagsAnywhere, cumulative, "
             "maxTokensField, omits, holds, eitherSampling, mostStops, hostedTools, namespaces, "
+            "strictTools, "
             "systemRole, systemInside, streamUsage, thinkingNeedsStream, emptyContent, "
             "toolsNeedResponses, path, toolIdLength, resultMedia, assistantAfterResults, "
-            "bindsThinking, auth, endThinking, batches, batchPrice, extraBody.",
+            "bindsThinking, encryptedReasoning, auth, endThinking, batches, batchPrice, extraBody.",
         ),
         (
             {"requiresReasoning": "some"},

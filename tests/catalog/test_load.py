@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from mull.catalog import compat, families
+from mull.catalog import load as load_module
 from mull.catalog.load import Catalog, Header, Provider, Source, load, shipped, shipped_date
 from mull.catalog.match import Match, glob
 from mull.neutral.errors import CatalogError, UnknownModel
@@ -75,6 +76,14 @@ def test_the_shipped_catalog():
     assert catalog.entry("moonshotai", "kimi-k2-thinking")["interleaved"] == {
         "field": "reasoning_content"
     }
+
+
+def test_the_shipped_file_reads_the_same_without_a_look_at_its_models():
+    lines = (load_module._DATA / "models.jsonl").read_bytes().partition(b"\n")[2]
+    whole = load_module._read_whole(lines, 0)
+    heads = load_module._read_heads(lines, 0)
+    assert heads == whole
+    assert [bytes(row.raw) for row in heads] == [bytes(row.raw) for row in whole]
 
 
 def test_one_lookup_decodes_one_model():

@@ -8,8 +8,8 @@ import os
 
 import pytest
 
-from mull.agent.attachments import LARGEST
 from mull.cli.main import main
+from mull.policy.view.media import LARGEST
 from mull.store.sessions.sqlite import open_sessions
 from mull.testing.server import Reply, ScriptedServer
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mull.agent.discover import LOCAL_PROVIDERS
+from mull.agent.engine import LOCAL_PROVIDERS
 from mull.cli.main import main
 from mull.testing.server import Reply, ScriptedServer
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from mull.cli.main import main
-from mull.testing import Say, StrictServer, Think
+from mull.testing import Reply, Say, ScriptedServer, StrictServer, Think
 
 TASKS = [
     {"prompt": "What is 17 * 24?", "expect": "408", "id": "product"},
@@ -98,10 +98,64 @@ def test_an_answer_that_misses_its_schema_is_wrong_and_no_error(tmp_path, capsys
     ("words", "said"),
     [
         (["--samples", "0"], "--samples must be at least 1"),
-        (["--checker", "no-such-command-here"], "cannot run the checker"),
+        (["--checker", "no-such-command-here"], "cannot run the checker no-such-command-here"),
+        (["--checker", '"open'], "is not a command: No closing quotation"),
+        (["--checker", " "], "--checker needs a command"),
+        (["--levels", "low,hgih"], "'hgih' is not a level"),
+        (["--html", "no/such/page.html"], "cannot write no/such/page.html: there is no directory"),
+        (["--html", "."], "cannot write .: it is a directory"),
+        (["--html", "./tasks.jsonl"], "would replace the tasks or answers"),
+        (["--html", "a.html", "-o", "./a.html"], "would replace the tasks or answers"),
     ],
 )
-def test_what_cannot_be_is_said(tasks, capsys, words, said):
+def test_what_cannot_be_is_said_before_anything_is_asked(
+    tasks, tmp_path, monkeypatch, capsys, words, said
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DEEPSEEK_API_KEY", "k")
     with StrictServer("deepseek", itertools.repeat(ANSWER)) as server:
-        assert main(["sweep", tasks, "-m", MODEL, "--base-url", server.url, *words]) == 2
+        model = ["-m", "deepseek/deepseek-reasoner", "--base-url", server.url]
+        assert main(["sweep", tasks, *model, *words]) == 2
     assert said in capsys.readouterr().err
+    assert server.requests == []
+    assert [file.name for file in tmp_path.iterdir()] == ["tasks.jsonl"]
+
+
+def test_a_missing_key_of_the_second_model_is_said_first(tasks, monkeypatch, capsys):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert main(["sweep", tasks, "-m", "claude-sonnet-4-5", "-m", "gpt-5"]) == 2
+    told = capsys.readouterr()
+    assert "no API key for OpenAI" in told.err
+    assert told.out == ""
+
+
+def test_an_invalid_schema_is_named_with_its_line_before_anything_is_asked(tmp_path, capsys):
+    file = tmp_path / "tasks.jsonl"
+    file.write_text('{"prompt": "a"}\n\n{"prompt": "b", "schema": {"type": "nonsense"}}\n')
+    with StrictServer("deepseek", itertools.repeat(ANSWER)) as server:
+        assert main(["sweep", str(file), "-m", MODEL, "--base-url", server.url]) == 2
+    assert "line 3: the schema is not valid" in capsys.readouterr().err
+    assert server.requests == []
+
+
+def test_a_task_without_an_answer_is_named_by_its_line(tmp_path, capsys):
+    file = tmp_path / "tasks.jsonl"
+    file.write_text('{"prompt": "a"}\n\n{"prompt": "b"}\n')
+    choice = {"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}
+    replies = [Reply.json({"choices": [choice]}), Reply.json({"error": "no"}, 400)]
+    with ScriptedServer(replies) as server:
+        words = ["sweep", str(file), "-m", MODEL, "--base-url", server.url, "--concurrency", "1"]
+        assert main(words) == 3
+    assert f"no answer from {MODEL} to line 3 of tasks.jsonl: " in capsys.readouterr().err
+
+
+def test_thinking_that_was_off_is_zero_and_hidden_thinking_unknown(tasks, monkeypatch, capsys):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    said = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "408"}]}
+    with ScriptedServer(lambda _: Reply.json({**said, "stop_reason": "end_turn"})) as server:
+        words = ["sweep", tasks, "-m", "claude-sonnet-4-5", "--levels", "none,high", "--json"]
+        assert main([*words, "--base-url", server.url]) == 0
+    off, high = json.loads(capsys.readouterr().out)["cells"]
+    assert (off["thinkingTokens"], off["estimated"]) == (0, False)
+    assert high["thinkingTokens"] is None

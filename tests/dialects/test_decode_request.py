@@ -457,6 +457,7 @@ def test_a_body_of_a_converse_client():
     assert asked.tool_choice == "required"
     assert asked.format == AnswerFormat({"type": "object"}, "x")
     assert (asked.stop, asked.top_p, asked.metadata) == (("END",), 0.5, {"team": "blue"})
+    assert [tool.strict for tool in asked.tools] == [True]
     question, answer, results = asked.messages
     assert question.blocks[:2] == (TextBlock("Look."), PNG)
     assert isinstance(question.blocks[2], OpaqueBlock)  # citations have no neutral place
@@ -468,7 +469,6 @@ def test_a_body_of_a_converse_client():
         "system[1].cachePoint",
         "messages[0].content[3].cachePoint",
         "messages[2].content[0].toolResult.content[2]",
-        "toolConfig.tools[0].toolSpec.strict",
         "additionalModelRequestFields.other",
         "guardrailConfig",
     }
@@ -586,12 +586,12 @@ def test_a_body_of_a_chat_client():
         "messages[1].name",
         "messages[1].content[1].image_url.detail",
         "messages[2].audio",
-        "tools[0].function.strict",
         "tool_choice",
         "thinking.keep",
         "logit_bias",
     }
     assert asked.user == "u1"
+    assert [tool.strict for tool in asked.tools] == [True]
     assert [tool.data["function"]["name"] for tool in asked.hosted_tools] == ["$web_search"]
 
 

@@ -459,3 +459,16 @@ def test_a_message_told_is_the_message(message):
     told = assemble(tell(message))
     assert told.blocks == message.blocks
     assert (told.stop_reason, told.usage) == (message.stop_reason, message.usage)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_gemini_call_has_the_id_that_it_was_given_last(whole):
+    """A gateway replaces ids; what came with the call holds the provider's own."""
+    call = ToolCallBlock("call_mine", "look", {}, "{}", wire=wire_of("gemini", {"id": "call00001"}))
+    answer = assistant(call, origin=target_of("gemini").origin)
+    if whole:
+        body = write_answer(answer, "gemini", About(source="gemini")).body
+    else:
+        body = written("gemini", tell(answer), source="gemini")
+    found = assembled(body, target_of("gemini"))
+    assert [call.id for call in found.tool_calls] == ["call_mine"]

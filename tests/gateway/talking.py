@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 from hypothesis import strategies as st
@@ -183,6 +184,8 @@ class Held:
             case "compact" if self.talk.turns:
                 self.talk.compact()
                 self.carriers = [[]]
+            case "drop":
+                del self.talk.turns[:at], self.carriers[:at]
             case "back":
                 del self.talk.turns[at:], self.carriers[at:]
 
@@ -199,6 +202,7 @@ def check_heard(step: Round, heard: Heard, said: Heard) -> None:
 
 
 # how they are drawn
+_numbers = count(1)
 words = st.sampled_from(["a", "Why?", " two\n", "\n\nthree ", "ünïcödé 𝄞 — „x“", "x" * 70, "<b>&"])
 inputs = st.sampled_from(
     [{}, {"at": ""}, {"at": "door"}, {"at": "ü 𝄞"}, {"at": 'say "no"\\\n'}, {"at": "x" * 30}]
@@ -266,6 +270,18 @@ def conversations(gateways: int = 1) -> st.SearchStrategy[list[Turn | Change]]:
     """Turns, and what the client does to its history between them."""
     upstreams = st.sampled_from(tuple(UPSTREAMS))
     return st.lists(turns(upstreams, gateways) | changes, min_size=1, max_size=5)
+
+
+@st.composite
+def shortened_conversations(draw: Any) -> list[Turn | Change]:
+    """Turns with questions of their own, and a client that drops the oldest ones at any time."""
+    upstreams = st.sampled_from(tuple(UPSTREAMS))
+    drops = st.builds(Change, st.just("drop"), st.floats(0, 1, exclude_max=True))
+    steps = draw(st.lists(turns(upstreams, 1) | drops, min_size=1, max_size=5))
+    return [
+        replace(step, text=f"{step.text} {next(_numbers)}") if isinstance(step, Turn) else step
+        for step in steps
+    ]
 
 
 def hold(world: World, talk: Talk, conversation: Sequence[Turn | Change]) -> None:

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 
 from conversations import messages as any_message
 from effort import tried
-from gateway.talking import Held, Round, conversations, hold, manners, world
+from gateway.talking import (
+    Change,
+    Held,
+    Round,
+    conversations,
+    hold,
+    manners,
+    shortened_conversations,
+    world,
+)
 from gateway.test_square import Broken
 from growth import ends
 from mull.gateway.anchors import carriers_of
@@ -39,6 +48,37 @@ def forgetful():
 @given(data=st.data())
 def test_no_conversation_loses_a_thought(everything, dialect, data):
     hold(everything, TALKS[dialect](data.draw(manners)), data.draw(conversations()))
+
+
+@pytest.mark.parametrize("dialect", TALKS)
+@tried(0.2)
+@given(data=st.data())
+def test_turns_keep_their_thoughts_after_older_ones_were_dropped(everything, dialect, data):
+    hold(everything, TALKS[dialect](data.draw(manners)), data.draw(shortened_conversations()))
+
+
+@pytest.mark.parametrize("dialect", [name for name in TALKS if name != "stored"])
+@pytest.mark.parametrize("upstream", ["gemini", "deepseek"])
+@pytest.mark.parametrize("acts", [[Think("a")], [Think("a"), LOOK]], ids=["text", "call"])
+def test_dropping_the_first_turn_costs_the_second_nothing(everything, dialect, upstream, acts):
+    one = Held(TALKS[dialect](Manner(drops=True)))
+    calls = [Result() for act in acts if act is LOOK]
+    for number in range(3):
+        one.begin(f"{upstream} to {dialect} with {len(calls)}, {number}")
+        if calls:
+            one.take_round(everything, Round(acts, upstream, False, 0, calls, [0]))
+        one.take_round(everything, Round([Think("b"), Say("Yes.")], upstream, False, 0))
+        if number == 1:
+            one.change(Change("drop", 0.5))
+
+
+def test_the_same_words_in_two_turns_are_never_one_answer_restored_twice(everything):
+    one = Held(TALKS["responses"](Manner(drops=True)))
+    for number, words in enumerate(["begin", "go on, then", "go on, then", "go on, then"]):
+        one.begin(words)
+        one.take_round(everything, Round([Think(words), Say("Yes.")], "openai", False, 0))
+        if number == 0:
+            one.change(Change("drop", 0.5))
 
 
 def held(made, talk, upstream, *answers, stream=False):

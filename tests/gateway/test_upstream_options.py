@@ -192,17 +192,17 @@ def test_a_cache_key_goes_to_who_knows_it():
     ("name", "roles"),
     [
         ("chat", ["system", "system", "user", "system", "assistant", "system", "user"]),
-        ("chat-qwen", ["system", "user", "user", "assistant", "user", "user"]),
+        ("chat-qwen", ["system", "user", "assistant", "user", "user"]),
     ],
 )
-def test_an_instruction_amid_the_conversation_keeps_its_place(name, roles):
+def test_an_instruction_amid_the_conversation_stands_at_or_before_its_question(name, roles):
     inside = [{"role": "developer", "content": text} for text in ("A.", "B.", "C.", "D.")]
     said = [*inside[:2], *SAID, inside[2], {"role": "assistant", "content": "ok"}, inside[3], *SAID]
     body, notes = upstream(name, RESPONSES, input=said)
     assert [message["role"] for message in body["messages"]] == roles
     texts = [message["content"] for message in body["messages"]]
     if name == "chat-qwen":
-        assert texts == ["A.\n\nB.", "q", "C.", "ok", "D.", "q"]
+        assert texts == ["A.\n\nB.\n\nC.", "q", "ok", "D.", "q"]
     assert (
         notes == "reattached: 1 answer was not found: sent without signatures and encrypted"
         " reasoning"
@@ -512,3 +512,36 @@ def _is_opening(one: dict[str, Any]) -> bool:
 
 def _first_user(said: list[dict[str, Any]]) -> int:
     return next(at for at, one in enumerate(said) if one["role"] == "user")
+
+
+def heard(model, messages):
+    """The conversation that an upstream gets from a client of the Messages API."""
+    with ScriptedServer([REFUSED]) as server, gateway(model, server.url) as to:
+        asyncio.run(asked(to, MESSAGES, {"max_tokens": 5000, "messages": messages}))
+    body = server.requests[0].json
+    return [(one["role"], one.get("content")) for one in body.get("messages") or body["input"]]
+
+
+def test_a_system_message_after_a_question_leaves_the_question_the_last_word():
+    reminder = {"role": "system", "content": "It is Monday."}
+    said = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    said += [{"role": "user", "content": "What day is it?"}, reminder]
+    sent = heard(UPSTREAMS["chat-qwen"], said)
+    assert sent[-2:] == [("user", "It is Monday."), ("user", "What day is it?")]
+    both = heard(UPSTREAMS["chat-qwen"], [*said, {"role": "system", "content": "It rains."}])
+    assert [content for _, content in both[-3:]] == [
+        "It is Monday.",
+        "It rains.",
+        "What day is it?",
+    ]
+    assert [role for role, _ in heard(UPSTREAMS["responses"], said)[-2:]] == ["user", "system"]
+
+
+def test_a_system_message_after_tool_results_stays_behind_them():
+    call = {"type": "tool_use", "id": "toolu_a1b2c3d4e5f6a7b8c9d0", "name": "look", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": call["id"], "content": "milk"}
+    said = [{"role": "user", "content": "a"}, {"role": "assistant", "content": [call]}]
+    said += [{"role": "user", "content": [result]}, {"role": "system", "content": "Go on."}]
+    sent = heard(UPSTREAMS["chat-qwen"], said)
+    assert [role for role, _ in sent[-3:]] == ["assistant", "tool", "user"]
+    assert sent[-1] == ("user", "Go on.")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from answers import DIALECTS, FIXTURES, assembled, read, target_of
 from effort import tried
-from mull.dialects.registry import codec
+from mull.dialects.registry import interpreter_of
 from mull.neutral.assemble import assemble
 from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
 from mull.neutral.events import Failed, Finished, Warned
@@ -164,7 +164,7 @@ def odd_values(dialect: str) -> st.SearchStrategy[Any]:
 @tried(2)
 @given(data=st.data())
 def test_no_shape_is_too_odd(dialect, data):
-    made = codec(dialect).interpreter
+    made = interpreter_of
     values = data.draw(st.lists(odd_values(dialect), max_size=6))
     one = made(target_of(dialect), None)
     events = [event for value in values for event in one.take(None, value)]

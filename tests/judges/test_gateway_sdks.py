@@ -6,6 +6,8 @@ the SDK made of the answers, and at the usage, compared with what the upstream s
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from gateway.process import served
@@ -57,8 +59,10 @@ def _noting(usage_of, said):
 def test_an_sdk_keeps_its_thoughts_on_any_upstream(client, upstream, way, billed, tmp_path):
     with StrictServer(upstream, TWO_TURNS) as server:
         model = {"model": UPSTREAMS[upstream], "base_url": server.url}
-        with served(tmp_path, {"thinker": model}) as (url, _):
-            talk = SDK_CLIENTS[client](url, **WAYS[way])
+        with (
+            served(tmp_path, {"thinker": model}) as (url, _),
+            closing(SDK_CLIENTS[client](url, **WAYS[way])) as talk,
+        ):
             assert talk.ask("q") == "Done."
             assert talk.ask("and again") == "Done."
     assert [refused.reason for refused in server.refusals] == []

@@ -307,7 +307,7 @@ def test_real_stores_do_what_a_dictionary_does(truth, cache):
 
     class Both(Contract):
         async def make(self):
-            return Apart(Cached(cache.url, Guarded(PostgresMemory(url))))
+            return Apart(Cached(cache.url, Guarded(PostgresMemory(url), patience=60), patience=60))
 
     for machine in (Postgres, Both):
         run_state_machine_as_test(machine, settings=settings(max_examples=30, deadline=None))

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
-import tarfile
 import urllib.request
-from pathlib import Path
 
 import pytest
+from tools import chat_templates
+from tools.llama_server import running
 
 from mull.catalog.load import load
 from mull.catalog.resolve import resolve
@@ -31,12 +30,10 @@ from mull.settings.presets import preset_values
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(960),
     pytest.mark.skipif(not weights.is_installed(), reason="`mull local install` was not run"),
 ]
 
-PACKAGE = "llama-cpp-python==0.3.36"
-HOME = Path(sys.prefix) / "template-judge"
 THOUGHT = "The river bends twice before the mill."
 CATALOG = load()
 DIALECTS = ("openai-chat", "openai-responses", "anthropic")
@@ -66,78 +63,32 @@ HAS_WORDS = ("gpt-oss-120b", "hy3", "kimi-k3", "seed-oss-36b")
 """Families whose template says how much to think."""
 NOT_SPOKEN = ("gpt-oss-120b", "kimi-k3", "seed-oss-36b")
 """Seed-OSS writes a thought of its own into the prompt: that there is no budget for one."""
-SERVER = """
-import sys
-from pathlib import Path
-import xllamacpp as llama
-from mull.local.weights import require
-p = llama.CommonParams()
-p.model.path = str(require())
-p.chat_template = Path(sys.argv[1]).read_text()
-p.hostnames, p.port, p.n_ctx, p.n_parallel = ["127.0.0.1"], 0, 4096, 1
-p.cpuparams.n_threads = p.cpuparams_batch.n_threads = 1
-p.cache_ram_mib, p.ui, p.verbosity = 0, False, 1
-server = llama.Server(p)
-print(server.listening_address, flush=True)
-sys.stdin.read()
-"""
 
 
 @pytest.fixture(scope="session")
 def templates():
-    """The folder of templates, fetched if it is not there."""
-    HOME.mkdir(exist_ok=True)
-    if not any(HOME.iterdir()):
-        fetch = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", ":all:"]
-        done = subprocess.run(
-            [*fetch, "-d", str(HOME), PACKAGE], capture_output=True, check=False, timeout=380
-        )
-        if done.returncode:
-            pytest.skip(f"{PACKAGE} cannot be fetched: {done.stderr.decode()[-200:]}")
-    for archive in HOME.glob("*.tar.gz"):
-        with tarfile.open(archive) as files:
-            for one in files:
-                if one.name.endswith(".jinja"):
-                    one.name = Path(one.name).name
-                    files.extract(one, HOME, filter="data")
-        archive.unlink()
-    return HOME
-
-
-class Server:
-    """One server with one template, ended when its input is closed."""
-
-    def __init__(self, template: Path) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", SERVER, str(template)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        self.url = self._process.stdout.readline().decode().strip()
-        assert self.url, "the server did not start"
-
-    def post(self, path, body):
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        request = urllib.request.Request(
-            f"{self.url}{path}", data, {"content-type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=120) as reply:
-            return reply.read()
-
-    def prompt(self, body):
-        return json.loads(self.post("/apply-template", body))["prompt"]
-
-    def close(self):
-        self._process.communicate()
+    try:
+        return chat_templates.templates()
+    except subprocess.SubprocessError as error:
+        pytest.skip(f"{chat_templates.PACKAGE} cannot be fetched: {error}")
 
 
 @pytest.fixture(scope="module", params=FAMILIES, ids=[name for _, name, _ in FAMILIES])
 def family(request, templates):
     file, name, shows = request.param
-    server = Server(templates / f"{file}.jinja")
-    yield server, name, shows
-    server.close()
+    with running(templates / f"{file}.jinja") as url:
+        yield url, name, shows
+
+
+def post(url, body):
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=120) as reply:
+        return reply.read()
+
+
+def prompt(server, body):
+    return json.loads(post(f"{server}/apply-template", body))["prompt"]
 
 
 HELLO = (user("Hi"),)
@@ -164,29 +115,29 @@ def chain(name):
     target = resolve(f"llama.cpp/{name}", catalog=CATALOG)
     call = ToolCallBlock("call_1", "look", {})
     thought = ThinkingBlock(THOUGHT, "reasoning_content")
-    result = Message("tool", (ToolResultBlock("call_1", "a mill"),))
+    result = Message("tool", blocks=(ToolResultBlock("call_1", "a mill"),))
     return [user("Look."), assistant(thought, call, origin=target.origin), result]
 
 
 def test_the_thoughts_of_an_open_chain_are_in_the_prompt_wherever_the_template_shows_them(family):
     server, name, shows = family
-    assert (THOUGHT in server.prompt(body_of(name, None, chain(name)))) is shows
+    assert (THOUGHT in prompt(server, body_of(name, None, chain(name)))) is shows
 
 
 def test_a_model_that_nobody_knows_gets_them_too(family):
     server, _, shows = family
-    assert (THOUGHT in server.prompt(body_of("my-own", None, chain("my-own")))) is shows
+    assert (THOUGHT in prompt(server, body_of("my-own", None, chain("my-own")))) is shows
 
 
 def test_off_is_another_prompt_than_on(family):
     server, name, _ = family
-    differs = server.prompt(body_of(name, "none")) != server.prompt(body_of(name, "high"))
+    differs = prompt(server, body_of(name, "none")) != prompt(server, body_of(name, "high"))
     assert differs or name in NO_SWITCH
 
 
 def test_on_is_the_same_prompt_at_every_level_or_the_level_is_in_it(family):
     server, name, _ = family
-    prompts = {server.prompt(body_of(name, level)) for level in ("low", "high")}
+    prompts = {prompt(server, body_of(name, level)) for level in ("low", "high")}
     assert len(prompts) == (2 if name in HAS_WORDS else 1)
     if name not in HAS_WORDS:
         bodies = [body_of(name, level) for level in ("low", "medium", "high")]
@@ -195,7 +146,7 @@ def test_on_is_the_same_prompt_at_every_level_or_the_level_is_in_it(family):
 
 def answer(server, *asked, **more):
     wire, target = encode(*asked, max_tokens=80, temperature=0.0, **more)
-    body = server.post(f"/v1{wire.path.removeprefix('/v1')}", wire.body)
+    body = post(f"{server}/v1{wire.path.removeprefix('/v1')}", wire.body)
     events = [*(one := decoder(target)).feed(body), *one.close()]
     assert any(isinstance(event, Finished) for event in events)
     thoughts = [event.text for event in events if isinstance(event, ThinkingDelta)]
@@ -213,10 +164,7 @@ def test_off_is_obeyed_in_every_dialect(family, dialect):
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_budget_is_kept_in_every_dialect(templates, dialect):
-    server = Server(templates / "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16.jinja")
-    try:
+    with running(templates / "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16.jinja") as server:
         for model in ("nemotron-3-nano", "my-own"):
             short, long = (answer(server, model, n, dialect=dialect) for n in (8, 60))
             assert 0 < len(short) < len(long)
-    finally:
-        server.close()

@@ -131,3 +131,11 @@ def _depth(value):
 def test_json_is_deep_if_its_brackets_are(value, most):
     data = msgspec.json.encode(value)
     assert is_deep(data, most) == (_depth(value) > most)
+
+
+@pytest.mark.parametrize("text", ["", "a [ in a {\n", "x" * 40_000])
+@pytest.mark.parametrize("levels", [3, DEEPEST - 1, DEEPEST, DEEPEST + 50])
+def test_a_document_is_as_deep_as_its_brackets_however_long_its_text(text, levels):
+    data = msgspec.json.encode([text] * 300 + [0]).replace(b"0]", nested(levels) + b"]")
+    assert is_deep(data) == (levels + 1 > DEEPEST)
+    assert (shallow(data) == data) == (levels + 1 <= DEEPEST)

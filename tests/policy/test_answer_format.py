@@ -9,7 +9,8 @@ from mull.history.log import Log
 from mull.neutral.blocks import TextBlock, ToolCallBlock
 from mull.neutral.messages import assistant, user
 from mull.neutral.request import AnswerFormat, NamedTool, RequestOptions, Tool
-from mull.policy.answer_format import answer_value, format_way
+from mull.policy.answer_format import format_way
+from mull.policy.answer_value import answer_value
 from mull.policy.prepare import prepare
 
 FORM = AnswerFormat({"type": "object", "properties": {"a": {"type": "string"}}}, "form")

@@ -71,6 +71,25 @@ def test_a_model_that_does_not_reason_is_not_asked_for_encrypted_reasoning():
     assert repaired.learn.compat == {"thinkingWriter": "none"}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Encrypted content is not supported with this model.",
+        "Unsupported parameter: 'include'",
+        "Unknown parameter: 'include[0]'.",
+        "include: Extra inputs are not permitted",
+    ],
+)
+def test_an_unknown_model_is_asked_for_encrypted_reasoning_until_it_rejects_that(text):
+    unlisted = target("usual", dialect="openai-responses", reasoning=False, known=False)
+    refused = prepared(unlisted, [user("q")])
+    assert body(refused)["include"] == ["reasoning.encrypted_content"]
+    repaired = mended(refused, text)
+    assert "include" not in body(repaired)
+    learnt = apply_lessons(unlisted, Lessons().learn(unlisted, repaired.learn))
+    assert "include" not in body(prepared(learnt, [user("q")]))
+
+
 UNSIGNED = [
     "Function call is missing a thought_signature in functionCall parts. This is required for tools"
     " to work correctly, and missing thought_signature may lead to degraded model performance."

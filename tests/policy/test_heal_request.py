@@ -4,17 +4,19 @@ import json
 
 import pytest
 
-from conversations import target
+from conversations import snapshot, target
 from healing import body, mended, open_turn, plain_turn, prepared
 from mull.dialects.registry import encode_request
+from mull.history.log import Log
 from mull.neutral.blocks import TextBlock, ThinkingBlock, Wire
 from mull.neutral.messages import assistant, user
-from mull.neutral.request import NamedTool
+from mull.neutral.request import NamedTool, RequestOptions, Tool
 from mull.policy.failure import Failure
 from mull.policy.heal.advice import explain
 from mull.policy.heal.causes import CAUSES
 from mull.policy.heal.healing import heal
 from mull.policy.heal.lessons import Lessons, apply_lessons
+from mull.policy.prepare import prepare
 from mull.testing.rules import refusal as rule
 
 TOGGLE = {"type": "toggle"}
@@ -332,3 +334,23 @@ def test_every_row_says_where_it_was_seen_and_what_to_do():
         assert cause.texts
         for text in cause.texts:
             assert text.source
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("openai-chat", "Unknown parameter: 'tools[0].function.strict'."),
+        ("openai-chat", "property 'tools.0.function.strict' is unsupported"),
+        ("anthropic", "tools.0.custom.strict: Extra inputs are not permitted"),
+    ],
+)
+def test_a_tool_whose_schema_cannot_be_enforced_is_offered_all_the_same(dialect, text):
+    there = target(dialect=dialect)
+    whole = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    tool = Tool("look", "Looks.", whole, strict=True)
+    refused = prepare(Log(ASK), snapshot(), there, RequestOptions(tools=(tool,)))
+    assert '"strict":true' in encode_request(refused.request, there).body.decode()
+    repaired = mended(refused, text)
+    assert repaired.learn.compat == {"strictTools": False}
+    assert "strict" not in str(body(repaired)["tools"])
+    assert any("strict of look not sent" in note.text for note in repaired.prepared.notes)

@@ -157,3 +157,41 @@ def test_questions_in_a_row_that_were_given_from_elsewhere_are_all_sent():
     log = Log([user("context"), user("question")])
     prepared = prepare(log, snapshot(), there("openai-chat"))
     assert [m.text for m in prepared.request.messages] == ["context", "question"]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "sent"),
+    [
+        ("tc", []),  # the call that followed is not sent
+        ("t", []),  # nothing followed
+        ("txtc", ["t0"]),  # a text followed the first
+        ("tctx", ["t2"]),
+        ("ttc", []),
+        ("ttx", ["t0", "t1"]),
+    ],
+)
+def test_an_encrypted_thought_is_sent_only_before_what_followed_it(blocks, sent):
+    to = there("openai-responses")
+    made = {
+        "t": lambda n: signed("openai-responses", f"t{n}"),
+        "c": lambda n: ToolCallBlock(f"c{n}", "look", {"at": 1}),
+        "x": lambda n: TextBlock(f"x{n}"),
+    }
+    broken = [made[kind](n) for n, kind in enumerate(blocks)]
+    log = Log([user("q"), assistant(*broken, origin=to.origin, status="error"), user("go on")])
+    prepared = prepare(log, snapshot(includeInContext=True), to, TOOLS)
+    items = json.loads(encode_request(prepared.request, to).body)["input"]
+    assert [item["id"] for item in items if item["type"] == "reasoning"] == [
+        f"rs_{t}" for t in sent
+    ]
+    left = blocks.count("t") - len(sent)
+    assert any("not sent" in note.text for note in prepared.notes) == bool(left)
+
+
+def test_a_thought_that_is_not_encrypted_stays_in_an_answer_that_broke_off():
+    to = there("openai-responses")
+    raw = ThinkingBlock("aloud", id="rs_1", kind="raw")
+    call = ToolCallBlock("c", "look", {"at": 1})
+    log = Log([user("q"), assistant(raw, call, origin=to.origin, status="error"), user("go on")])
+    prepared = prepare(log, snapshot(includeInContext=True), to, TOOLS)
+    assert [block.thought for m in prepared.request.messages for block in m.thinking] == ["aloud"]

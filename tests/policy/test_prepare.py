@@ -68,6 +68,21 @@ def recount(prepared, conversation):
     return total + count_tools(request.tools, CHARACTERS)
 
 
+WORDS = SafeCounter("words", False, lambda: lambda text: len(text.split()))
+
+
+@given(histories, some_settings, st.sampled_from(TARGETS), st.integers(0, 8))
+def test_the_estimate_from_characters_is_of_what_is_sent_whatever_counts(
+    history, settings, where, before
+):
+    log, options = Log(history[:before]), RequestOptions(system="be brief")
+    prepare(log, snapshot(**settings), where, options, counter=WORDS)
+    for message in history[before:]:
+        log.append(message)
+    prepared = prepare(log, snapshot(**settings), where, options, counter=WORDS)
+    assert prepared.characters == recount(prepared, options)
+
+
 @given(histories | st.lists(any_message, max_size=8), some_settings, st.sampled_from(TARGETS))
 def test_prepare_never_changes_the_log(history, settings, where):
     log = Log(history)

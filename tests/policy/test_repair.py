@@ -1,6 +1,7 @@
 """A turn that any endpoint accepts: pairs complete, nothing unfinished, nothing empty."""
 
 from collections import Counter
+from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from conversations import messages as any_message
 from conversations import thought, tool_turn
 from mull.neutral.blocks import OpaqueBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.messages import FAILED, Message, assistant, user
+from mull.policy.view import repair
 from mull.policy.view.repair import BROKEN_OFF, INTERRUPTED, NO_RESULT, repair_turn
 
 
@@ -166,3 +168,10 @@ def test_answers_of_nothing_but_empty_texts_go():
     said = assistant(TextBlock(""), TextBlock(""))
     assert repair_turn([said]).messages == ()
     assert repair_turn([said]).empty == 1
+
+
+@given(any_message, st.booleans())
+def test_what_is_taken_for_sound_is_what_a_repair_leaves_as_it_is(message, goes_on):
+    with mock.patch.object(repair, "_is_sound", return_value=False):
+        expected = repair_turn([message], goes_on=goes_on)
+    assert repair_turn([message], goes_on=goes_on) == expected

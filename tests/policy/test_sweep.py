@@ -15,8 +15,10 @@ from mull.policy.sweep.tasks import Task, read_tasks
 def test_lines_and_lists_are_the_same_tasks():
     lines = b'{"prompt": "a", "expect": 1}\n\n{"prompt": "b", "id": "two"}\n'
     listed = b'[{"prompt": "a", "expect": 1}, {"prompt": "b", "id": "two"}]'
-    assert read_tasks(lines) == read_tasks(listed)
-    first, second = read_tasks(lines)
+    assert list(read_tasks(lines).values()) == list(read_tasks(listed).values())
+    assert list(read_tasks(b"\n" + lines)) == ["line 2", "line 4"]
+    assert list(read_tasks(b"\n" + listed)) == ["task 1", "task 2"]
+    first, second = read_tasks(lines).values()
     assert (first.prompt, first.expect, second.id) == ("a", 1, "two")
     assert len(first.id) == 12
 
@@ -29,8 +31,12 @@ def test_lines_and_lists_are_the_same_tasks():
         (b"[1", "not a JSON list"),
         (b'{"prompt": "a"}\n{"promt": "b"}', "line 2: not a task"),
         (b'{"prompt": " "}', "line 1: the prompt is empty"),
-        (b'{"prompt": "a", "matches": "("}', "line 1: not a task"),
-        (b'{"prompt": "a"}\n{"prompt": "a"}', "tasks 1 and 2 are the same"),
+        (
+            b'{"prompt": "a", "matches": "("}',
+            "line 1: matches is not a regular expression: missing",
+        ),
+        (b'{"prompt": "a"}\n\n{"prompt": "a"}', "line 1 and line 3 are the same task"),
+        (b'[{"prompt": "a"}, {"prompt": "b", "matches": "a{9999999999}"}]', "task 2: matches"),
         (b"\xff", "not a task"),
     ],
 )

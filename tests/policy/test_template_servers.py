@@ -2,8 +2,11 @@
 
 import pytest
 
+from healing import body, prepared
 from mull.catalog.load import load
 from mull.catalog.resolve import resolve
+from mull.neutral.blocks import ThinkingBlock, ToolCallBlock, ToolResultBlock
+from mull.neutral.messages import Message, assistant, user
 from mull.neutral.thinking import write_thinking
 from mull.policy.thinking.plan import plan_thinking
 from mull.settings.layers import Settings
@@ -143,3 +146,25 @@ def test_a_small_limit_lowers_a_servers_budget_and_does_not_end_thinking():
     plan = plan_thinking(target, settings.snapshot(), max_tokens=1100)
     assert plan.plan.budget == 76
     assert any("budget 8,192 → 76" in text for text in warned(plan))
+
+
+@pytest.mark.parametrize(
+    ("came_in", "goes_back_in"),
+    [
+        (None, "reasoning"),  # what every version reads since it was renamed
+        ("reasoning", "reasoning"),
+        ("reasoning_content", "reasoning_content"),
+    ],
+)
+def test_vllm_gets_a_thought_in_the_field_that_its_version_reads(came_in, goes_back_in):
+    vllm = resolve("vllm/nobody-knows", catalog=CATALOG)
+    thought, call = ThinkingBlock("a thought", came_in), ToolCallBlock("call_1", "look")
+    step = assistant(thought, call, origin=vllm.origin, stop_reason="tool_calls")
+    result = Message("tool", blocks=(ToolResultBlock("call_1", "a mill"),))
+    (sent,) = (
+        message
+        for message in body(prepared(vllm, [user("Look."), step, result]))["messages"]
+        if message["role"] == "assistant"
+    )
+    fields = {name: text for name, text in sent.items() if name.startswith("reasoning")}
+    assert fields == {goes_back_in: "a thought"}

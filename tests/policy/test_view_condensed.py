@@ -120,10 +120,14 @@ def test_what_lacks_a_shorter_form_is_named_by_its_place_in_the_log():
     log = long_log()
     log.append(assistant(TextBlock("b"), thought(LONG), thought("small"), thought(LONG)))
     log.append(user("s"))
-    assert uncondensed(log, settings(), target()) == [(1, 0), (5, 1), (5, 3)]
+    assert uncondensed(log, settings(), target()) == [
+        LongThought(1, 0),
+        LongThought(5, 1),
+        LongThought(5, 3),
+    ]
     log.add(Condensed(1, 0, SHORT))
     log.add(Condensed(5, 3, SHORT))
-    assert uncondensed(log, settings(), target()) == [(5, 1)]
+    assert uncondensed(log, settings(), target()) == [LongThought(5, 1)]
     assert thoughts(sent(log).request.messages) == [SHORT, "Tsmall", LONG, "small", SHORT]
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from mull.settings.addresses import without_secrets
+from mull.settings.words import looks_secret
 
 
 @pytest.mark.parametrize(
@@ -27,3 +28,9 @@ from mull.settings.addresses import without_secrets
 )
 def test_an_address_is_kept_without_its_secrets(given, kept):
     assert without_secrets(given) == (kept or given)
+
+
+@pytest.mark.parametrize("text", ["xoxb-0123456789", "Bearer 12345678", "AKIA0123456789AB"])
+def test_the_shortest_keys_are_recognised(text):
+    assert looks_secret(text)
+    assert not looks_secret(text[:-1])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+import unicodedata
 from itertools import count
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from effort import tried
 from mull.history.log import Condensed, Entry, Summary
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.errors import SessionError
@@ -221,3 +223,56 @@ def test_half_a_character_cannot_be_searched_for(tmp_path, word):
     with pytest.raises(SessionError, match="half a character"):
         store.search([word])
     store.close()
+
+
+_LETTERS = st.text("aAbB%_\\*éÉ\u0301ſK™— ", max_size=12)
+
+
+@tried(1)
+@given(texts=st.lists(_LETTERS, max_size=6), words=st.lists(_LETTERS, min_size=1, max_size=3))
+def test_reading_texts_through_finds_every_text_that_folds_to_the_words(texts, words):
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE sessions (id TEXT, folder TEXT)")
+    connection.execute("INSERT INTO sessions VALUES ('s', '/')")
+    for statement in session_search.TEXTS.split(";"):
+        connection.execute(statement)
+    rows = [("s", at, 1, "answer", text) for at, text in enumerate(texts)]
+    columns = "session, position, turn, kind, text"
+    connection.executemany(f"INSERT INTO texts ({columns}) VALUES (?, ?, ?, ?, ?)", rows)
+    query = session_search.Query(words, None, None, 50)
+    found = session_search._search_texts(connection, query)
+    connection.close()
+    wanted = session_search._folded(words)
+    expected = [
+        at
+        for at, text in enumerate(texts)
+        if wanted and all(word in plainly_folded(text) for word in wanted)
+    ]
+    assert sorted(hit.position for hit in found) == expected
+
+
+def plainly_folded(text):
+    parted = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(char for char in parted if not unicodedata.combining(char))
+
+
+def test_a_thousand_words_and_a_very_long_one_can_be_searched_for(store):
+    long = "heron%" * 20_000
+    made = fill(store, Entry(user(f"the {long}, by letters")))
+    many = ["etter"] * 2_000
+    assert places(store.search([*many, long[1:-1]])) == [(made, 0, 1, "question")]
+    assert store.search([*many, long[1:-1] + "x"]) == []
+
+
+def test_which_texts_are_not_ascii_is_read_from_a_list(store, tmp_path):
+    """To count the characters of every text takes longer than to search them all."""
+    plain, accented = (fill(store, *turn(f"{word} now", "hm", "yes")) for word in ("cafe", "café"))
+    (path,) = tmp_path.rglob("sessions.db")
+    connection = sqlite3.connect(path)
+    query = f"SELECT id FROM texts WHERE {session_search._LIKELY}"
+    plan = connection.execute(f"EXPLAIN QUERY PLAN {query}", ("%x%",)).fetchall()
+    listed = connection.execute(f"SELECT session FROM texts WHERE {session_search._NOT_ASCII}")
+    assert "texts_not_ascii" in str(plan)
+    assert listed.fetchall() == [(accented,)]
+    connection.close()
+    assert [hit.session.id for hit in store.search(["caf", "no"])] == [accented, plain]

@@ -24,7 +24,7 @@ from mull.agent.mcp.lines import Lines, answered_id
 from mull.catalog.load import Catalog, load
 from mull.catalog.update import check_update
 from mull.client.http1 import AnswerReader, ProtocolError
-from mull.client.refusal import scrub
+from mull.client.secrets import scrub
 from mull.dialects.batch_api import APIS
 from mull.dialects.eventstream import EventStreamReader, message, stamp
 from mull.dialects.markers import Piece

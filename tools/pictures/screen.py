@@ -8,6 +8,8 @@ import pyte
 
 __all__ = ["Cell", "TerminalScreen"]
 
+_STEP = 2026 << 5
+"""How pyte names the mode of synchronized output."""
 _FAINT, _BLINKING, _NORMAL, _STEADY = 2, 5, 22, 25
 
 
@@ -40,6 +42,11 @@ class TerminalScreen:
     def cursor(self) -> tuple[int, int]:
         """Row and column of the cursor, from 1."""
         return self._screen.cursor.y + 1, self._screen.cursor.x + 1
+
+    @property
+    def is_drawing(self) -> bool:
+        """Whether the program is in the middle of what is to be shown in one step."""
+        return _STEP in self._screen.mode
 
     @property
     def text(self) -> str:

@@ -19,13 +19,13 @@ from mull.agent.tools.text import HEAD, describe, encoding_of, image_type
 from mull.neutral.blocks import Block, MediaBlock, TextBlock
 from mull.neutral.errors import LocalError
 from mull.neutral.messages import Message
+from mull.neutral.patterns import pattern
 from mull.policy.approval import Asked, Rule, Subject, decide
-from mull.policy.view.media import takes
+from mull.policy.view.media import LARGEST, takes
 from mull.settings.words import quote
 
 __all__ = [
     "ANY_IMAGE",
-    "LARGEST",
     "LARGEST_IMAGE",
     "LARGEST_TEXT",
     "MENTION",
@@ -46,12 +46,10 @@ __all__ = [
 LARGEST_TEXT = 64 << 10
 """Maximum bytes of a mentioned text; the rest is cut off."""
 LARGEST_IMAGE = 4 << 20
-LARGEST = 20 << 20
-"""Maximum bytes of anything else: providers accept no more in one request."""
 ANY_IMAGE = "image/*"
-MENTION = re.compile(r'(?<!\S)@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>\S+))')
+MENTION = pattern(r'(?<!\S)@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>\S+))')
 TRAILING = ".,;:!?)]}'"
-_LIKE_A_FILE = re.compile(r"[^/]\.[A-Za-z]\w{0,4}$")
+_LIKE_A_FILE = pattern(r"[^/]\.[A-Za-z]\w{0,4}$")
 _MEDIA = (
     (b"%PDF-", "application/pdf"),
     (b"ID3", "audio/mpeg"),

@@ -117,7 +117,7 @@ def turn_over(
     system = "\n\n".join(part for part in (talk.options.system, system) if part)
     talk._change_requests(tools=offered, hosted_tools=hosted, system=system)
     turn = talk._turn(limits=_ONE_REQUEST if tools else limits)
-    turn.note(*notes, *_strict_notes(tools))
+    turn.note(*notes)
     return turn
 
 
@@ -127,6 +127,9 @@ def _read_messages(given: History, target: Target) -> tuple[list[Message], str, 
         return [as_message(given)], "", []
     if isinstance(given, Mapping | bytes) or not hasattr(given, "__iter__"):
         raise LocalError(f"`messages` must be text or a list, not {type(given).__name__}")
+    given = list(given)
+    for at, one in enumerate(given):
+        _check_content(one, at)
     read: list[Message] = []
     systems: list[str] = []
     notes: list[Note] = []
@@ -144,6 +147,21 @@ def _read_messages(given: History, target: Target) -> tuple[list[Message], str, 
     if not read:
         raise LocalError("there are no messages to answer")
     return read, "\n\n".join(systems), notes
+
+
+def _check_content(message: Any, at: int) -> None:
+    """Reject a user message that says nothing: a mistake of the caller, which endpoints answer with
+    an error, or worse, with an answer.
+    """
+    says_nothing = False
+    if isinstance(message, Message):
+        says_nothing = message.role == "user" and not message.blocks
+    elif isinstance(message, Mapping) and message.get("role") == "user":
+        says_nothing = not message.get("content") and not message.get("parts")
+    if says_nothing:
+        raise LocalError(
+            f"messages[{at}] is a user message without content: there is nothing to send"
+        )
 
 
 def described_tools(given: Iterable[Any]) -> tuple[tuple[Tool, ...], tuple[HostedTool, ...]]:
@@ -190,15 +208,8 @@ def _definition(given: Callable[..., Any] | RunnableTool | Tool | Mapping[str, A
             f"schema), not {', '.join(map(str, given)) or 'nothing'}; one that the provider runs "
             "is given as mull.HostedTool(dialect, data)"
         )
-    return Tool(name, str(inner.get("description") or ""), dict(schema or {}))
-
-
-def _strict_notes(tools: Iterable[Any]) -> list[Note]:
-    """Notes about tools whose schema the endpoint was to enforce."""
-    inner = [one.get("function") or one for one in tools if isinstance(one, Mapping)]
-    names = [str(one.get("name")) for one in inner if one.get("strict") is True]
-    text = f"not sent: strict of {', '.join(names)}: arguments may depart from the schema"
-    return [Note("tools", text, warning=True)] if names else []
+    described = str(inner.get("description") or "")
+    return Tool(name, described, dict(schema or {}), strict=inner.get("strict") is True)
 
 
 _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema")

@@ -64,7 +64,9 @@ class Condenser:
             if isinstance(given, Rejected):
                 self._give_up([place], given.reason, say)
             else:
-                made.append(Condensed(*place, given.text, given.by, given.usage, now))
+                made.append(
+                    Condensed(place.entry, place.block, given.text, given.by, given.usage, now)
+                )
         return made
 
     def _give_up(

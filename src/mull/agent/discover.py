@@ -10,24 +10,26 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
-from mull.agent.engine import Engine
+from mull.agent.engine import LOCAL_PROVIDERS, Engine
 from mull.client.access import Access, request_headers
-from mull.client.answer import Client
 from mull.client.http import HttpClient
 from mull.client.transport import HttpRequest
 from mull.neutral.errors import MullError, RemoteError
+from mull.neutral.patterns import pattern
 from mull.neutral.request import WireRequest
 from mull.neutral.target import Target
 
-__all__ = ["LOCAL_PROVIDERS", "Found", "Served", "describe", "discover", "look"]
+if TYPE_CHECKING:
+    from mull.client.answer import Client
 
-LOCAL_PROVIDERS = ("ollama", "llama.cpp", "lmstudio", "vllm", "sglang")
-"""Providers whose addresses in the catalog are on this machine."""
+__all__ = ["Found", "Served", "describe", "discover", "look"]
+
 _PATIENCE = 0.7
 _MOST_BYTES = 4 << 20
 _MOST_MODELS = 100
@@ -35,7 +37,7 @@ _MOST_MODELS = 100
 _LOCKED = (401, 403)
 
 
-class Served(NamedTuple):
+class Served(Struct, frozen=True):
     """One model of a server, and what the server says about it; None is unknown.
 
     The window is `settled` unless it may be smaller once the model is loaded. `tokenizes` is the
@@ -51,7 +53,7 @@ class Served(NamedTuple):
     tokenizes: str | None = None
 
 
-class Found(NamedTuple):
+class Found(Struct, frozen=True):
     """A server that responded, and its models. If it is `locked` it requires another key."""
 
     provider: str
@@ -175,7 +177,7 @@ async def _plain(server: _Server, row: dict[str, Any]) -> Served:
 
 
 async def _vllm(server: _Server, row: dict[str, Any]) -> Served:
-    return (await _plain(server, row))._replace(tokenizes="vllm")
+    return replace(await _plain(server, row), tokenizes="vllm")
 
 
 async def _llama(server: _Server, row: dict[str, Any]) -> Served:
@@ -258,7 +260,7 @@ _OWNERS = {
     "sglang": "sglang",
 }
 """The names by which servers identify themselves in their list of models."""
-_THINKS = re.compile(r"enable_thinking|<think>|reasoning_content|<\|channel\|>")
+_THINKS = pattern(r"enable_thinking|<think>|reasoning_content|<\|channel\|>")
 
 
 def _count(value: Any) -> int | None:

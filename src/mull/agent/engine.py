@@ -48,12 +48,14 @@ if TYPE_CHECKING:
     from mull.policy.heal.healing import Repaired
     from mull.policy.tokens import Counter, SafeCounter
 
-__all__ = ["EMBEDDED", "Engine"]
+__all__ = ["EMBEDDED", "LOCAL_PROVIDERS", "Engine"]
 
 _Place: TypeAlias = tuple[str, str, str | None]
 
 EMBEDDED = "local"
 """The provider whose server mull runs itself."""
+LOCAL_PROVIDERS = ("ollama", "llama.cpp", "lmstudio", "vllm", "sglang")
+"""Providers whose addresses in the catalog are on this machine."""
 CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 SMALL = "this model is very small: its thinking is real, but its answers are often wrong"
 
@@ -166,20 +168,28 @@ class Engine:
 
         return describe(taught, served)
 
+    def may_inspect(self, target: Target) -> bool:
+        """Whether `inspect_server` may have something to query."""
+        place = _place(target)
+        known = self._served.get(place)
+        if place in self._inspected and (known is None or known.settled):
+            return False
+        own = target.provider in self.setup.config.providers and not target.known
+        return own or target.provider in LOCAL_PROVIDERS
+
     async def inspect_server(self, target: Target, way: Access) -> bool:
         """Query a server of the user's own about the model; returns whether that is news.
 
         It is queried once, and again as long as its answer may change.
         """
+        if not self.may_inspect(target):
+            return False
+        if target.provider not in LOCAL_PROVIDERS and not _is_loopback(way.base_url):
+            return False
+        from mull.agent.discover import look
+
         place = _place(target)
         known = self._served.get(place)
-        if place in self._inspected and (known is None or known.settled):
-            return False
-        from mull.agent.discover import LOCAL_PROVIDERS, look
-
-        own = target.provider in self.setup.config.providers and not target.known
-        if target.provider not in LOCAL_PROVIDERS and not (own and _is_loopback(way.base_url)):
-            return False
         self._inspected.add(place)
         way = await self._enter(way)
         served = await look(target, way, self._client_of(way))

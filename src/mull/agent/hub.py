@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from mull.agent.tools.tool import explain
 from mull.logs import log_warning
 from mull.neutral.events import Event
 
@@ -42,6 +41,8 @@ class Hub:
 
     def _leave_out(self, subscriber: Subscriber, error: Exception) -> None:
         self._subscribers = [one for one in self._subscribers if one is not subscriber]
+        from mull.agent.tools.tool import explain
+
         log_warning(f"a subscriber failed and receives no more events: {explain(error)}")
 
 

@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import (
     Callable,
-    Iterable,
     Mapping,
     Sequence,
 )
@@ -22,6 +21,14 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from msgspec.structs import replace
 
 from mull.agent import shared
+from mull.agent.equipment import (
+    admission_from,
+    connection_from,
+    reach_from,
+    servers_from,
+    tools_from,
+    with_tools,
+)
 from mull.agent.given import Said, as_message, check_message, check_reach
 from mull.agent.hub import Hub, Subscriber
 from mull.agent.options import (
@@ -34,11 +41,11 @@ from mull.agent.options import (
 )
 from mull.agent.reach import Key, Reach, Reaches
 from mull.agent.results import Result, result_of
-from mull.agent.run import LIMITS, Recorder, Situation, Turn, run_turn
+from mull.agent.run import LIMITS, Situation, Turn, run_turn
 from mull.agent.streams import AsyncStream, Stream, end_task
 from mull.agent.turn import Limits
-from mull.client.connections import ConnectionOptions
-from mull.history.log import Entry, Log, Record, Undone, last_undone
+from mull.agent.undoing import question_at, redone, turn_starts, undone
+from mull.history.log import Entry, Log, Record, Undone
 from mull.neutral.errors import ConfigError, LocalError
 from mull.neutral.events import Event
 from mull.neutral.messages import Message
@@ -49,11 +56,7 @@ from mull.settings.presets import preset_values
 from mull.settings.registry import SettingValue, parse_all
 
 if TYPE_CHECKING:
-    from mull.agent.approving import ApproveFunction
-    from mull.agent.calls import Approve
-    from mull.agent.engine import Engine
-    from mull.agent.functions import AnyTool
-    from mull.agent.mcp.given import GivenServers, McpGiven
+    from mull.agent.run import Recorder
     from mull.agent.shorten import Shortener
     from mull.agent.tools.tool import RunnableTool
     from mull.client.access import Access
@@ -82,12 +85,12 @@ class Conversation:
             self.settings.set(name, value)
         if model is not None:
             self.settings.set_model(model)
-        given = _reach_from(options)
+        given = reach_from(options)
         approve = options.get("approve")
-        self._admission = _admission(approve)
-        self._tools = _tools_from(options.get("tools") or (), guarded=approve is not None)
+        self._admission = admission_from(approve)
+        self._tools = tools_from(options.get("tools") or (), guarded=approve is not None)
         self._context = options.get("context")
-        self._mcp = _servers_from(options.get("mcp"), self._engine)
+        self._mcp = servers_from(options.get("mcp"), self._engine)
         self._limits = options.get("limits")
         usual = self._engine.setup.parameters
         self._parameters = parameters_over(
@@ -103,7 +106,7 @@ class Conversation:
         self._running: Turn | None = None
         self._steering: deque[Message] = deque()
         self._subscribers: list[Subscriber] = []
-        self._reaches = Reaches(self._engine, options.get("keys"), _connection_from(options))
+        self._reaches = Reaches(self._engine, options.get("keys"), connection_from(options))
         self.target: Target = self._reaches.target(self.settings.snapshot().model, given)
         self._reaches.take(self.target, given)
 
@@ -247,11 +250,9 @@ class Conversation:
             LocalError: there are not that many turns, or one is in progress.
         """
         self._check_idle()
-        start = self._last_turn(turns)
-        entry = self.log[start]
-        assert isinstance(entry, Entry)
-        self._keep(Undone(start, len(self.log), time.time()))
-        return entry.message
+        record = undone(self.log, turns, time.time())
+        self._keep(record)
+        return question_at(self.log, record.start)
 
     def redo(self) -> Message:
         """Redo what the last `undo` removed; returns the user message of its first turn.
@@ -260,14 +261,9 @@ class Conversation:
             LocalError: nothing was undone, a message was sent since, or a turn is in progress.
         """
         self._check_idle()
-        before = set(self._turn_starts())
-        at = last_undone(self.log)
-        if at is None:
-            raise LocalError("nothing to redo: nothing was undone since the last message")
-        self._keep(Undone(at, at + 1, time.time()))
-        entry = self.log[min(set(self._turn_starts()) - before)]
-        assert isinstance(entry, Entry)
-        return entry.message
+        before = set(turn_starts(self.log))
+        self._keep(redone(self.log, time.time()))
+        return question_at(self.log, min(set(turn_starts(self.log)) - before))
 
     def clear(self) -> None:
         """Undo all turns; the log keeps them.
@@ -326,7 +322,7 @@ class Conversation:
     @property
     def options(self) -> RequestOptions:
         """The parameters of a request beside history and settings; tools may change."""
-        return _with_tools(self._parameters.request, self.tools)
+        return with_tools(self._parameters.request, self.tools)
 
     @property
     def tools(self) -> Mapping[str, RunnableTool]:
@@ -371,7 +367,7 @@ class Conversation:
         return Situation(
             target=target,
             snapshot=self.snapshot(),
-            options=_with_tools(given.request, tools),
+            options=with_tools(given.request, tools),
             counter=self._engine.counter_for(target),
             send=self._engine.sender(way, limits, patient=self.patient),
             tools=tools,
@@ -390,11 +386,13 @@ class Conversation:
         """Query a server of the user's own about the current model; returns whether that is
         news.
         """
-        try:
-            way = self.way()
-        except ConfigError:  # a missing key is reported when it is needed
-            return False
-        news = await self._engine.inspect_server(self.target, way)
+        news = False
+        if self._engine.may_inspect(self.target):
+            try:
+                way = self.way()
+            except ConfigError:  # a missing key is reported when it is needed
+                return False
+            news = await self._engine.inspect_server(self.target, way)
         self.target = self._engine.learnt(self.target)
         return news
 
@@ -489,66 +487,3 @@ class Conversation:
         turn = self._turn(options)
         await self._run(turn, said)
         return result_of(turn)
-
-    def _turn_starts(self) -> list[int]:
-        """Where the turns start that were not undone."""
-        return [at for at, entry in self.log.entries() if entry.starts_turn]
-
-    def _last_turn(self, turns: int = 1) -> int:
-        """Where the last turns start."""
-        starts = self._turn_starts()
-        if not starts:
-            raise LocalError("there are no turns yet")
-        if not 1 <= turns <= len(starts):
-            there = "is only one" if len(starts) == 1 else f"are {len(starts)}"
-            raise LocalError(f"cannot undo {turns} turns: there {there}")
-        return starts[-turns]
-
-
-def _connection_from(options: ConversationOptions) -> dict[str, Any]:
-    names = ConnectionOptions.__optional_keys__
-    return {name: value for name, value in options.items() if name in names and value is not None}
-
-
-def _reach_from(options: ConversationOptions) -> Reach:
-    """What was given for the provider of the first model."""
-    base_url, headers = options.get("base_url"), options.get("headers")
-    check_reach(base_url, headers)
-    dialect, compat = options.get("dialect"), options.get("compat")
-    return Reach(options.get("key"), base_url, headers, dialect, compat)
-
-
-def _with_tools(options: RequestOptions, tools: Mapping[str, RunnableTool]) -> RequestOptions:
-    """The options with the definitions of tools that can be run, beside those only offered."""
-    if not tools:
-        return options
-    return replace(options, tools=(*options.tools, *(one.definition for one in tools.values())))
-
-
-def _tools_from(given: Iterable[AnyTool], *, guarded: bool) -> Mapping[str, RunnableTool]:
-    listed: object = given
-    if not isinstance(listed, Iterable) or isinstance(listed, str | Mapping):
-        raise LocalError(f"tools must be a list of functions, not {type(given).__name__}")
-    tools = tuple(given)
-    if not tools:
-        return {}
-    from mull.agent.functions import tools_from
-
-    return tools_from(tools, guarded=guarded)
-
-
-def _admission(approve: ApproveFunction | None) -> Callable[[], Approve | None]:
-    """What decides on the calls of a turn; None lets them all run."""
-    if approve is None:
-        return lambda: None
-    from mull.agent.approving import approval
-
-    return approval(approve)
-
-
-def _servers_from(given: McpGiven | None, engine: Engine) -> GivenServers | None:
-    if given is None:
-        return None
-    from mull.agent.mcp.given import GivenServers
-
-    return GivenServers(given, isolated=engine.setup.isolated)

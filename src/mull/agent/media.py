@@ -15,10 +15,11 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from urllib.request import url2pathname
 
 from mull.agent import attachments
-from mull.agent.attachments import LARGEST, fenced, read_file, text_of
+from mull.agent.attachments import fenced, read_file, text_of
 from mull.agent.tools.text import HEAD, describe
 from mull.neutral.blocks import MediaBlock, TextBlock
 from mull.neutral.errors import LocalError
+from mull.policy.view.media import LARGEST
 from mull.settings.words import quote
 
 __all__ = ["file"]

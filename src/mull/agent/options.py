@@ -5,11 +5,9 @@ only; `complete` takes those of a request. What an endpoint does not support is 
 request, and a note says so.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +16,7 @@ from msgspec.structs import replace
 from mull.agent.given import sayable
 from mull.agent.reach import Key
 from mull.client.connections import ConnectionOptions
+from mull.dialects.body import merge
 from mull.neutral.errors import LocalError
 from mull.neutral.messages import Dialect, Message
 from mull.neutral.request import HostedTool, NamedTool, RequestOptions, ToolChoice, ToolDefinition
@@ -50,7 +49,8 @@ class RequestParameters(TypedDict, total=False):
     `tool_choice` is `auto`, `none`, `required`, or the name of the tool that must be called.
     `schema` is the type or JSON schema of the answer: it is parsed into `Result.value`. `timeout`
     is in seconds, for the request and its retries. The fields of `extra_body` are merged into the
-    body as it is sent, over everything else; `extra_headers` are sent along with the others.
+    body as it is sent, over everything else; `extra_headers` are sent along with the others. A
+    turn's own are merged with those of its conversation, and win.
     """
 
     max_tokens: int | None
@@ -95,8 +95,8 @@ class ReachOptions(ConnectionOptions, total=False):
     headers: Mapping[str, str] | None
     dialect: Dialect | None
     compat: Mapping[str, Any] | None
-    limits: ExchangeOptions | None
-    engine: Engine | None
+    limits: "ExchangeOptions | None"
+    engine: "Engine | None"
 
 
 class CompleteOptions(RequestParameters, ReachOptions, total=False):
@@ -105,7 +105,7 @@ class CompleteOptions(RequestParameters, ReachOptions, total=False):
     """
 
     system: str | None
-    tools: Iterable[AnyTool | ToolDefinition | HostedTool | Mapping[str, Any]]
+    tools: "Iterable[AnyTool | ToolDefinition | HostedTool | Mapping[str, Any]]"
     settings: Mapping[str, object] | None
 
 
@@ -118,12 +118,12 @@ class ConversationOptions(TurnParameters, ReachOptions, total=False):
     """
 
     system: str | None
-    tools: Iterable[AnyTool]
+    tools: "Iterable[AnyTool]"
     settings: Mapping[str, object] | None
     messages: Iterable[Message]
-    approve: ApproveFunction | None
+    approve: "ApproveFunction | None"
     context: Any
-    mcp: McpGiven | None
+    mcp: "McpGiven | None"
 
 
 class Parameterized(Struct, frozen=True):
@@ -132,11 +132,11 @@ class Parameterized(Struct, frozen=True):
     request: RequestOptions = RequestOptions()
     headers: Mapping[str, str] = {}
     timeout: float | None = None
-    shape: Shape | None = None
+    shape: "Shape | None" = None
     rounds: int | None = None
 
 
-class _Rule(NamedTuple):
+class _Rule(Struct, frozen=True):
     """What a value must be."""
 
     holds: Callable[[Any], bool]
@@ -200,7 +200,7 @@ _SHOWN = _RULES.keys() - {"metadata", "extra_body", "extra_headers"}
 _CHOICES = ("auto", "none", "required")
 _OF_REQUEST = {name: name for name in _RULES} | {"parallel_tool_calls": "parallel_calls"}
 """The field of `RequestOptions` for each parameter that is passed on unchanged."""
-for _apart in ("max_rounds", "stop", "tool_choice", "timeout", "extra_headers"):
+for _apart in ("max_rounds", "stop", "tool_choice", "timeout", "extra_body", "extra_headers"):
     del _OF_REQUEST[_apart]
 
 
@@ -254,6 +254,8 @@ def parameters_over(base: Parameterized, given: Mapping[str, Any]) -> Parameteri
         fields["tool_choice"] = _choice(said["tool_choice"])
     if "system" in said:
         fields["system"] = sayable(said["system"])
+    if "extra_body" in said:
+        fields["extra_body"] = merge(dict(base.request.extra_body), said["extra_body"])
     shape = _shape(said["schema"]) if "schema" in said else base.shape
     if shape is not None:
         fields["format"] = shape.format
@@ -266,7 +268,7 @@ def parameters_over(base: Parameterized, given: Mapping[str, Any]) -> Parameteri
     )
 
 
-def limited(limits: ExchangeOptions | None, timeout: float | None) -> ExchangeOptions | None:
+def limited(limits: "ExchangeOptions | None", timeout: float | None) -> "ExchangeOptions | None":
     """The limits of a request, with this time limit."""
     if timeout is None:
         return limits
@@ -279,7 +281,7 @@ def _choice(word: str) -> ToolChoice:
     return word if word in _CHOICES else NamedTool(word)  # type: ignore[return-value]
 
 
-def _shape(kind: Any) -> Shape:
+def _shape(kind: Any) -> "Shape":
     from mull.agent.structured import shape_of
 
     return shape_of(kind)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mull.history.log import Record
 from mull.neutral.errors import LocalError
@@ -21,13 +21,15 @@ FLUSH_SECONDS = 0.8
 """Seconds of a running answer that a crash may cost."""
 
 
-class Journal(Protocol):
-    """Where records go, and the events of an answer while it arrives."""
+if TYPE_CHECKING:
 
-    def begin(self, origin: Origin | None) -> None: ...
-    def event(self, event: Event) -> None: ...
-    def append(self, *records: Record) -> None: ...
-    def flush(self) -> None: ...
+    class Journal(Protocol):
+        """Where records go, and the events of an answer while it arrives."""
+
+        def begin(self, origin: Origin | None) -> None: ...
+        def event(self, event: Event) -> None: ...
+        def append(self, *records: Record) -> None: ...
+        def flush(self) -> None: ...
 
 
 class TimedRecorder:

@@ -49,7 +49,6 @@ from mull.neutral.request import Note, RequestOptions
 from mull.neutral.target import Target
 from mull.policy.allowance import result_allowance
 from mull.policy.heal.amendment import UNAMENDED, Amendment
-from mull.policy.heal.overflow import overflowed
 from mull.policy.prepare import Prepared, prepare, too_long_text
 from mull.policy.tokens import Counter
 from mull.settings.layers import Snapshot
@@ -89,26 +88,27 @@ _QUOTED = 200
 """Characters of a refusal that an error quotes."""
 
 
-class Recorder(Protocol):
-    """Stores events as they happen. Each method returns when it is safe to continue."""
+if TYPE_CHECKING:
 
-    def begin(self, origin: Origin) -> None:
-        """An answer from this origin is about to arrive."""
+    class Recorder(Protocol):
+        """Stores events as they happen. Each method returns when it is safe to continue."""
 
-    def events(self, events: Sequence[Event]) -> None:
-        """Events of the arriving answer, or of the tools it called."""
+        def begin(self, origin: Origin) -> None:
+            """An answer from this origin is about to arrive."""
 
-    def append(self, record: Record) -> None:
-        """A record that was appended to the log."""
+        def events(self, events: Sequence[Event]) -> None:
+            """Events of the arriving answer, or of the tools it called."""
 
+        def append(self, record: Record) -> None:
+            """A record that was appended to the log."""
 
-class Send(Protocol):
-    """Sends a request and yields the events of its answer, grouped as they arrive."""
+    class Send(Protocol):
+        """Sends a request and yields the events of its answer, grouped as they arrive."""
 
-    def __call__(
-        self, prepared: Prepared, *, sending: Sending = ...
-    ) -> AsyncGenerator[Sequence[Event], None]:
-        """`sending` gets each request as it is sent: this one, or a fixed one."""
+        def __call__(
+            self, prepared: Prepared, *, sending: Sending = ...
+        ) -> AsyncGenerator[Sequence[Event], None]:
+            """`sending` gets each request as it is sent: this one, or a fixed one."""
 
 
 class Situation(Struct, frozen=True):
@@ -147,16 +147,18 @@ class Situation(Struct, frozen=True):
         )
 
 
-class Shorten(Protocol):
-    """What can shorten a request before it is sent: compression, condensing."""
+if TYPE_CHECKING:
 
-    def needed(self, prepared: Prepared, situation: Situation) -> bool:
-        """Whether there is something to do."""
+    class Shorten(Protocol):
+        """What can shorten a request before it is sent: compression, condensing."""
 
-    async def run(
-        self, prepared: Prepared, situation: Situation, say: Callable[[Event], None]
-    ) -> Sequence[Record]:
-        """Do it; returns the records to append to the log."""
+        def needed(self, prepared: Prepared, situation: Situation) -> bool:
+            """Whether there is something to do."""
+
+        async def run(
+            self, prepared: Prepared, situation: Situation, say: Callable[[Event], None]
+        ) -> Sequence[Record]:
+            """Do it; returns the records to append to the log."""
 
 
 async def _nothing_new() -> bool:
@@ -286,6 +288,15 @@ async def run_turn(turn: Turn) -> None:
         turn.seconds = round(time.monotonic() - began, 3)
 
 
+def _overflow(turn: Turn, refused: Prepared, error: TooLongError) -> None:
+    """Go on with what is known about the length that was rejected."""
+    from mull.policy.heal.overflow import overflowed
+
+    turn.overflow, turn.too_long = overflowed(refused, error.overflow), False
+    turn.note(Note("overflow", f"rejected for its length: {error.text}", warning=True))
+    turn.signal("overflow")
+
+
 async def _send(turn: Turn) -> None:
     """One request and its answer."""
     situation = turn.now
@@ -324,9 +335,7 @@ async def _send(turn: Turn) -> None:
         turn.too_long = True
         if shorten is None or not turn.allows("overflow"):
             raise
-        turn.overflow, turn.too_long = overflowed(answer.asked, error.overflow), False
-        turn.note(Note("overflow", f"rejected for its length: {error.text}", warning=True))
-        turn.signal("overflow")
+        _overflow(turn, answer.asked, error)
         await turn.look()
         return
     finally:

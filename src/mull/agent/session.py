@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
-from mull.agent.checkpoints import Keeper, Restored, plan_restoring
 from mull.agent.given import Said, as_message
 from mull.agent.library import Conversation
 from mull.agent.options import TurnParameters
@@ -21,6 +20,7 @@ from mull.agent.recording import TimedRecorder
 from mull.agent.run import LIMITS, Turn, prepare_quickly
 from mull.agent.streams import AsyncStream, end_task, end_task_now
 from mull.agent.turn import Limits
+from mull.agent.undoing import last_turn, turn_starts
 from mull.history.log import Entry, Log, Record, Undone
 from mull.logs import log_warning
 from mull.neutral.errors import LocalError, SettingError
@@ -30,11 +30,11 @@ from mull.neutral.target import Target
 from mull.policy.prepare import Prepared, prepare
 from mull.settings.layers import Settings
 from mull.settings.registry import SettingValue, find
-from mull.store.checkpoints import checkpoints_of
 from mull.store.sessions.recorder import Recorder
 
 if TYPE_CHECKING:
     from mull.agent.calls import Approve
+    from mull.agent.checkpoints import Keeper, Restored
     from mull.agent.engine import Engine
     from mull.agent.toolbox import Toolbox
     from mull.agent.tools.tool import PreparedCall, RunnableTool
@@ -76,8 +76,7 @@ class Session(Conversation):
         if toolbox is not None:
             self._admission = _admission(toolbox, self._admission)
             toolbox.snapshot = self.snapshot
-            checkpoints = checkpoints_of(info.id)
-            toolbox.workspace.keeper = Keeper(checkpoints, self._last_turn, warn)
+            toolbox.workspace.keeper = self._keeper(warn)
         restore_settings(self.settings, info, warn, engine.setup.settings.chosen_in_session())
         self._begin_with(tuple(messages))
 
@@ -105,7 +104,7 @@ class Session(Conversation):
             LocalError: the session is empty, or an answer is still in progress.
         """
         self._check_idle()
-        start = self._last_turn()
+        start = last_turn(self.log)
         turn = self._turn()  # a missing key is reported before the answer is discarded
         return AsyncStream(turn, partial(self._run_again, turn, start))
 
@@ -126,20 +125,30 @@ class Session(Conversation):
         reports them.
         """
         self.restored = ()
-        before = set(self._turn_starts())
+        before = set(turn_starts(self.log))
         message = super().undo(turns)
-        self._restore(before - set(self._turn_starts()))
+        self._restore(before - set(turn_starts(self.log)))
         return message
 
     def redo(self) -> Message:
         """`Conversation.redo`, including changes to files."""
         self.restored = ()
-        before = set(self._turn_starts())
+        before = set(turn_starts(self.log))
         message = super().redo()
-        self._restore(set(self._turn_starts()) - before, again=True)
+        self._restore(set(turn_starts(self.log)) - before, again=True)
         return message
 
+    def _keeper(self, warn: Callable[[str], None]) -> Keeper:
+        """Stores what the tools of this session change."""
+        from mull.agent.checkpoints import Keeper
+        from mull.store.checkpoints import checkpoints_of
+
+        return Keeper(checkpoints_of(self.info.id), lambda: last_turn(self.log), warn)
+
     def _restore(self, turns: Iterable[int], *, again: bool = False) -> None:
+        from mull.agent.checkpoints import plan_restoring
+        from mull.store.checkpoints import checkpoints_of
+
         restoring = plan_restoring(checkpoints_of(self.info.id), turns, again=again)
         if restoring is not None:
             self.restored = tuple(restoring.run())

@@ -30,10 +30,10 @@ from mull.settings.layers import Settings, Snapshot
 from mull.settings.presets import preset_values
 from mull.settings.profile import Parameters, Profile, check_provider
 from mull.settings.registry import CLEARING_WORDS
-from mull.settings.words import quote
+from mull.settings.words import NO_PROFILE, quote
 from mull.store.config import Config, load_config
 from mull.store.paths import config_dir, data_dir
-from mull.store.profiles import NO_PROFILE, Profiles
+from mull.store.profiles import Profiles
 
 if TYPE_CHECKING:
     from mull.catalog.load import Catalog

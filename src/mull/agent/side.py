@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from mull.agent.engine import Engine
-from mull.agent.run import Send, prepare_quickly
+from mull.agent.run import prepare_quickly
 from mull.history.log import Log
 from mull.neutral.assemble import Assembler
 from mull.neutral.blocks import Value
@@ -32,6 +33,9 @@ from mull.policy.thinking.plan import plan_least, window_of
 from mull.policy.tokens import CHARACTERS
 from mull.settings.layers import Settings, Snapshot
 from mull.settings.presets import preset_values
+
+if TYPE_CHECKING:
+    from mull.agent.run import Send
 
 __all__ = [
     "MORE_ROOM",

@@ -21,7 +21,8 @@ from mull.neutral.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from mull.neutral.errors import LocalError, MisfitError
 from mull.neutral.messages import Message, user
 from mull.neutral.request import AnswerFormat
-from mull.policy.answer_format import answer_value, tool_name
+from mull.policy.answer_format import tool_name
+from mull.policy.answer_value import answer_value
 from mull.policy.json_schema import first_misfit, resolve
 from mull.policy.json_schema_faults import first_fault
 from mull.policy.partial_json import PartialJson

@@ -8,15 +8,16 @@ filters, a file system monitor) would run with it.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
+
+from mull.neutral.patterns import pattern
 
 __all__ = ["git_folder", "git_state", "platform_name"]
 
 _LONGEST = 4096
-_BRANCH = re.compile(r"ref: refs/heads/([^\x00-\x20\x7f~^:?*\[\\]{1,200})\s*")
-_COMMIT = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64})\s*")
+_BRANCH = pattern(r"ref: refs/heads/([^\x00-\x20\x7f~^:?*\[\\]{1,200})\s*")
+_COMMIT = pattern(r"([0-9a-f]{40}|[0-9a-f]{64})\s*")
 _SHORT = 10
 _UNDER_WAY = (
     ("MERGE_HEAD", "a merge"),

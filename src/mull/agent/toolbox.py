@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,15 +15,15 @@ from mull.agent.mcp.find import OnDemand
 from mull.agent.mcp.servers import McpServers, may_mean
 from mull.agent.mcp.settled import referred
 from mull.agent.tools.approve import Approver, Gate, unknown_rules
+from mull.agent.tools.around import ToolAround
 from mull.agent.tools.background import JobStatus
 from mull.agent.tools.output import MOST, fitted
 from mull.agent.tools.table import builtin_tools, choose_tools, with_jobs
 from mull.agent.tools.todo import Todo, TodoItem
-from mull.agent.tools.tool import Outcome, PreparedCall, RunnableTool, ToolContext
+from mull.agent.tools.tool import Outcome, RunnableTool, ToolContext, Work
 from mull.agent.tools.workspace import Workspace
 from mull.agent.trust import Trusting
 from mull.logs import log_warning
-from mull.neutral.blocks import ToolCallBlock
 from mull.policy.allowance import room
 from mull.policy.approval import Mode
 from mull.store.approvals import allow_always, load_policy
@@ -206,9 +205,15 @@ class Toolbox:
             return {}
         served = {**self.mcp.tools, **self.mcp.resource_tools}
         return {
-            name: _Served(tool, self.workspace)
+            name: ToolAround(tool, self._fitted)
             for name, tool in from_here(served, self._home).items()
         }
+
+    async def _fitted(self, work: Work, context: ToolContext) -> Outcome:
+        """What a server's tool returns; if that is long, it is put aside like a command's."""
+        outcome = await work(context)
+        most = room(context.tokens, MOST)
+        return outcome._replace(text=fitted(outcome.text, most, self.workspace.put_aside))
 
     def offered(self, taught: Collection[str] | None = None) -> Mapping[str, RunnableTool]:
         """The tools offered to the model now; in read-only mode, only those that change nothing.
@@ -254,28 +259,6 @@ def _trouble(status: ServerStatus) -> list[str]:
     failed = [f" did not start: {status.reason}"] if status.state == "failed" else []
     notes = [f": {note}" for note in status.notes]
     return [f"the MCP server {status.name}{text}" for text in (*failed, *notes)]
-
-
-class _Served:
-    """A tool of a server whose long results are put aside like a command's."""
-
-    def __init__(self, tool: RunnableTool, workspace: Workspace) -> None:
-        self._tool = tool
-        self._workspace = workspace
-        self.definition = tool.definition
-        self.changes = tool.changes
-        self.source = tool.source
-
-    def prepare(self, call: ToolCallBlock) -> PreparedCall:
-        """The same call."""
-        prepared = self._tool.prepare(call)
-
-        async def work(context: ToolContext) -> Outcome:
-            outcome = await prepared.work(context)
-            most = room(context.tokens, MOST)
-            return outcome._replace(text=fitted(outcome.text, most, self._workspace.put_aside))
-
-        return replace(prepared, work=work)
 
 
 def _key_variables(setup: Setup) -> list[str]:

@@ -6,8 +6,6 @@ this one request. Each may also name the dialect. What a user wrote is checked k
 that the message can say which one is wrong and what it may be.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 

@@ -5,8 +5,6 @@ Everything that comes in from outside (the build, a user's file, an update) pass
 an entry is kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 

@@ -4,8 +4,6 @@ Rows are read in file order and a later row wins, key by key. `facts` go over th
 `defaults` under it, and `budget` completes a token budget that the entry has only in part.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -6,15 +6,14 @@ few milliseconds and decodes one model. Overlays (a user's file) are merged fiel
 later one winning; a stored update may stand in for the shipped file.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
+from msgspec.structs import replace
 
 from mull.catalog import compat, families
 from mull.catalog.entry import Entry, Via, check, overlay, tidy
@@ -41,6 +40,7 @@ _T = TypeVar("_T")
 
 FORMAT = 1
 _DATA = Path(__file__).with_name("data")
+_MODELS = b',"models":'
 
 
 class Source(Struct, frozen=True):
@@ -283,7 +283,10 @@ def load(overlays: Sequence[Mapping[str, Any]] = (), base: bytes | None = None) 
     Raises:
         CatalogError: `base` or an overlay is damaged; names the place.
     """
-    header, providers = _read_models(_read("models.jsonl") if base is None else base)
+    if base is None:
+        header, providers = _read_models(_read("models.jsonl"), _read_heads)
+    else:
+        header, providers = _read_models(base, _read_whole)
     extra = _shipped_providers()
     for layer in (extra.providers, *overlays):
         _lay(providers, layer)
@@ -315,11 +318,31 @@ def _read(name: str) -> bytes:
     return (_DATA / name).read_bytes()
 
 
-def _read_models(data: bytes) -> tuple[Header, dict[str, Provider]]:
-    first, _, rest = data.partition(b"\n")
+def _read_whole(data: bytes, start: int) -> list[Provider]:
+    """The providers from `start` on, their models checked for damage."""
+    return _line.decode_lines(memoryview(data)[start:])
+
+
+def _read_heads(data: bytes, start: int) -> list[Provider]:
+    """The providers of the shipped file from `start` on, whose lines end with the models: these are
+    not looked at.
+    """
+    rows, whole = [], memoryview(data)
+    while (end := data.find(b"\n", start)) >= 0:
+        models = data.index(_MODELS, start, end)
+        row = _line.decode(data[start:models] + b"}")
+        rows.append(replace(row, raw=Raw(whole[models + len(_MODELS) : end - 1])))
+        start = end + 1
+    return rows
+
+
+def _read_models(
+    data: bytes, read_lines: Callable[[bytes, int], list[Provider]]
+) -> tuple[Header, dict[str, Provider]]:
+    start = data.find(b"\n") + 1 or len(data)
     try:
-        header = msgspec.json.decode(first, type=Header)
-        lines = _line.decode_lines(rest)
+        header = msgspec.json.decode(data[:start], type=Header)
+        lines = read_lines(data, start)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CatalogError(f"the catalog file is damaged: {error}") from None
     if header.format != FORMAT:
@@ -361,7 +384,7 @@ def _laid(row: Provider, over: Mapping[str, Any], key: str) -> Provider:
         laid_row = msgspec.convert({"id": key, "name": key, **fields}, Provider)
     except msgspec.ValidationError as error:
         raise CatalogError(f"{key}: {error}") from None
-    return msgspec.structs.replace(laid_row, raw=Raw(_encode(merged)) if models else row.raw)
+    return replace(laid_row, raw=Raw(_encode(merged)) if models else row.raw)
 
 
 def _decoded(decoder: msgspec.json.Decoder[_T], raw: Raw, place: str) -> _T:

@@ -5,8 +5,6 @@ path segment, because gateways put a maker's name in front of the maker's own id
 a row gives must fit; the more particular the keys, the more the row weighs.
 """
 
-from __future__ import annotations
-
 import re
 from fnmatch import fnmatchcase
 from functools import cache, cached_property
@@ -16,7 +14,7 @@ from msgspec import Struct
 __all__ = ["Match", "Subject", "glob"]
 
 Patterns = str | tuple[str, ...]
-_special = re.compile(r"[*?]|\[[^\]]*\]?")
+_SPECIAL = r"[*?]|\[[^\]]*\]?"
 
 
 class Subject(Struct, frozen=True):
@@ -80,8 +78,15 @@ def _any(patterns: Patterns, text: str) -> bool:
 def _prepared(patterns: Patterns) -> tuple[tuple[str, str], ...]:
     """Each pattern in lower case, behind its longest literal part: few texts hold even that."""
     several = (patterns,) if isinstance(patterns, str) else patterns
-    lowered = [pattern.lower() for pattern in several]
-    return tuple((max(_special.split(p), key=len), p) for p in lowered)
+    return tuple((max(_literals(p), key=len), p) for p in map(str.lower, several))
+
+
+def _literals(text: str) -> list[str]:
+    return re.split(_SPECIAL, text) if _has_more_than_stars(text) else text.split("*")
+
+
+def _has_more_than_stars(text: str) -> bool:
+    return "?" in text or "[" in text
 
 
 def glob(pattern: str, text: str) -> bool:
@@ -90,7 +95,7 @@ def glob(pattern: str, text: str) -> bool:
     Stars alone are matched by hand: compiling a regex for each of some hundred rows would cost
     more than everything else a lookup does.
     """
-    if "?" in pattern or "[" in pattern:
+    if _has_more_than_stars(pattern):
         return fnmatchcase(text, pattern)
     head, *rest = pattern.split("*")
     if not rest:

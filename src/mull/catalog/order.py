@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 from mull.catalog.load import Catalog, makers
+from mull.neutral.patterns import pattern
 
 __all__ = ["Ranked", "ranked"]
 
-_DATE = re.compile(r"(?<!\d)(20\d\d)-?(\d\d)-?(\d\d)(?!\d)")
-_VERSION = re.compile(r"(?<!\d)(\d{1,2})(?:\.(\d{1,2})|-(\d{1,2})(?![\da-z]))?(?!\d)")
-_WORD = re.compile(r"[a-z]+")
+_DATE = pattern(r"(?<!\d)(20\d\d)-?(\d\d)-?(\d\d)(?!\d)")
+_VERSION = pattern(r"(?<!\d)(\d{1,2})(?:\.(\d{1,2})|-(\d{1,2})(?![\da-z]))?(?!\d)")
+_WORD = pattern(r"[a-z]+")
 
 
 class Ranked(NamedTuple):

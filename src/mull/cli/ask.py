@@ -18,8 +18,7 @@ from mull.agent.engine import EMBEDDED, Engine
 from mull.agent.opening import open_kept
 from mull.cli import interrupt, opening, setup
 from mull.cli.asking import Asking
-from mull.cli.draw import Plain, Show
-from mull.cli.draw_json import JsonLines, JsonObject
+from mull.cli.draw import Plain
 from mull.cli.question import Question, read_question
 from mull.neutral.errors import (
     ConfigError,
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from mull.agent.structured import Shape
     from mull.agent.toolbox import Toolbox
     from mull.agent.tools.approve import Approver
+    from mull.cli.draw import Show
     from mull.neutral.target import Target
     from mull.store.sessions.values import SessionStore
 
@@ -137,9 +137,13 @@ def run(options: Namespace) -> int:
 
 def _machine(options: Namespace) -> Show | None:
     """The JSON output, if it was requested."""
+    if not options.json and not options.stream_json:
+        return None
+    from mull.cli.draw_json import JsonLines, JsonObject
+
     if options.json:
         return JsonObject(sys.stdout, sys.stderr)
-    return JsonLines(sys.stdout, sys.stderr) if options.stream_json else None
+    return JsonLines(sys.stdout, sys.stderr)
 
 
 def _answered(options: Namespace, asking: Asking) -> Status:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
-from mull.cli.draw import Kept, Show
+from mull.cli.draw import Kept
 from mull.neutral.errors import LocalError, MisfitError
 from mull.store.sessions.sqlite import this_folder
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mull.agent.session import Session
     from mull.agent.streams import AsyncStream
     from mull.agent.structured import Shape
+    from mull.cli.draw import Show
     from mull.store.sessions.values import SessionStore
 
 __all__ = ["Asking"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import msgspec
 
@@ -86,6 +86,11 @@ def run(options: Namespace) -> int:
     Raises:
         LocalError: the file, the model or an option is invalid.
     """
+    if (options.no_wait or options.cancel) and not options.provider_batch:
+        name = "--no-wait" if options.no_wait else "--cancel"
+        raise ConfigError(f"{name} needs --provider-batch: only a provider's batch runs on its own")
+    if options.no_wait and options.output is None:
+        raise ConfigError("--no-wait needs -o: that file says what was submitted, and to where")
     items = _read(options.file)
     given: dict[str, Any] = {
         "system": options.system,
@@ -138,7 +143,8 @@ async def _asked(options: Namespace, items: list[Any], given: dict[str, Any]) ->
             file=options.output,
             provider_batch=options.provider_batch,
             wait=not options.no_wait,
-            progress=_progress(options),
+            progress=not (options.output is None and sys.stdout.isatty())
+            and setup.progress_stream(),
             engine=engine,
             **given,
         )
@@ -149,15 +155,6 @@ async def _asked(options: Namespace, items: list[Any], given: dict[str, Any]) ->
         if options.provider_batch and options.output is None:
             setup.tell("without -o, a batch at the provider is lost if this command is stopped")
         return await _collected(batch, options, given.get("schema"))
-
-
-def _progress(options: Namespace) -> bool | TextIO:
-    """Where progress is drawn: on a terminal that shows nothing else."""
-    if not sys.stderr.isatty() or (options.output is None and sys.stdout.isatty()):
-        return False
-    from mull.tui.text.safe import unguarded
-
-    return unguarded(sys.stderr)
 
 
 async def _collected(batch: AsyncBatch, options: Namespace, shape: Any) -> int:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 
-from mull.agent.engine import Engine
-from mull.cli import interrupt, opening, setup
+from mull.cli import opening, setup
 from mull.neutral.errors import ConfigError
-from mull.neutral.extras import is_installed, missing
 
 __all__ = ["arguments", "run"]
 
@@ -59,6 +57,8 @@ def run(options: Namespace) -> int:
     Raises:
         LocalError: an option is invalid, or there is no terminal.
     """
+    from mull.neutral.extras import is_installed, missing
+
     if not (sys.stdin.isatty() and sys.stdout.isatty()) and not options.plain:
         asked = " ".join(options.prompt) or "your question"
         raise ConfigError(
@@ -67,6 +67,10 @@ def run(options: Namespace) -> int:
         )
     if not options.plain and not is_installed("terminal"):
         raise ConfigError(f"{missing('terminal')}, or use `mull --plain` or `mull ask`")
+    if not options.plain:
+        _show_prompt(options.theme)
+    from mull.agent.engine import Engine
+    from mull.cli import interrupt
     from mull.store.sessions.sqlite import open_sessions
     from mull.tui.main import Wishes, run_terminal
 
@@ -88,3 +92,13 @@ def run(options: Namespace) -> int:
     if kept is not None and sys.stdout.isatty():
         print(f"Continue with: mull --session {kept}")
     return 0
+
+
+def _show_prompt(theme: str) -> None:
+    """Show the instant prompt, unless it is there already; a message takes its place."""
+    from mull.tui.instant import prompt
+    from mull.tui.text.safe import make_room_by
+
+    shown = prompt.begin(theme)
+    if shown is not None:
+        make_room_by(shown.hide)

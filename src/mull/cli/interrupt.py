@@ -58,9 +58,7 @@ def _taken(stop: Callable[[int, object], None]) -> Iterator[None]:
     if threading.current_thread() is threading.main_thread():
         before = {one: signal.getsignal(one) for one in known if one is not None}
     taken = {
-        one: handler
-        for one, handler in before.items()
-        if handler is signal.SIG_DFL or (one == signal.SIGINT and callable(handler))
+        one: handler for one, handler in before.items() if handler not in (signal.SIG_IGN, None)
     }
     for one in taken:
         signal.signal(one, stop)

@@ -18,13 +18,14 @@ from mull.agent.key_entry import (
     provider_named,
     stored_in,
 )
+from mull.agent.setup import Setup
 from mull.auth.flow import Show
 from mull.auth.logins import LOGINS
-from mull.cli.setup import Setup, load
+from mull.cli.setup import load
 from mull.neutral.errors import ConfigError, NetworkError, RefusedError, RemoteError
+from mull.settings.words import NO_PROFILE
 from mull.store.keys import Keys
 from mull.store.paths import data_dir
-from mull.store.profiles import NO_PROFILE
 
 __all__ = ["arguments", "run"]
 

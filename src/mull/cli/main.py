@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mull.neutral.errors import MullError
 
-__all__ = ["COMMANDS", "entry", "main", "parse", "parser_of"]
+__all__ = ["COMMANDS", "OPTIONS_OF_A_PROMPT", "entry", "main", "parse", "parser_of"]
 
 COMMANDS = {
     "chat": ("mull.cli.chat", "talk with a model in the terminal; the same as mull alone"),
@@ -43,14 +43,25 @@ COMMANDS = {
     "profile": ("mull.cli.profile", "save, show and choose profiles"),
 }
 
+OPTIONS_OF_A_PROMPT = {
+    "-c": False,
+    "--continue": False,
+    "--session": True,
+    "-m": True,
+    "--model": True,
+    "--base-url": True,
+    "--profile": True,
+}
+"""Usual options of a conversation, and whether a value follows: with them the prompt is drawn
+before the command line is parsed.
+"""
+
 _TEXT = """\
 mull keeps a model's thinking. Without a command it starts a conversation in the terminal, and
 the options are those of the conversation."""
 EXIT_INTERRUPTED = 130
-_YOUNG = 20_000
-"""Objects between two garbage collections; with the default of 700 there would be 200 at
-startup.
-"""
+_YOUNG = 100_000
+"""Objects between two garbage collections: more than a question makes, which collects nothing."""
 
 
 def entry() -> NoReturn:
@@ -79,26 +90,58 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     _write_anything()
-    _guard()
     if words in (["--version"], ["-V"]):
         print(f"mull {__version__}")
         return 0
+    try:
+        if _is_plain_conversation(words):
+            from mull.tui.instant import prompt
+
+            prompt.begin()
+        status = _run(words)
+    except KeyboardInterrupt:
+        status = EXIT_INTERRUPTED
+    finally:
+        _end_prompt()
+    if status == EXIT_INTERRUPTED:
+        _end_at_once()
+    return status
+
+
+def _run(words: list[str]) -> int:
     from mull.neutral.errors import MullError
 
+    _guard()
     try:
         options = parse(_with_default(words))
         status: int = options.run(options)
         sys.stdout.flush()
     except MullError as error:
+        unsent = _end_prompt()
         status = _told(error)
-    except KeyboardInterrupt:
-        status = EXIT_INTERRUPTED
+        if unsent:
+            print(f"mull: not sent: {unsent}", file=sys.stderr)
     except BrokenPipeError:
         _forget_stdout()
         return 0
-    if status == EXIT_INTERRUPTED:
-        _end_at_once()
     return status
+
+
+def _is_plain_conversation(words: list[str]) -> bool:
+    """Whether these words start a conversation at a usual prompt, as far as can be told at once."""
+    rest = iter(words)
+    for word in rest:
+        if word not in OPTIONS_OF_A_PROMPT:
+            return False
+        if OPTIONS_OF_A_PROMPT[word] and next(rest, "-").startswith("-"):
+            return False
+    return True
+
+
+def _end_prompt() -> str:
+    """Leave the terminal as it was before the instant prompt; returns what was typed there."""
+    prompt = sys.modules.get("mull.tui.instant.prompt")
+    return str(prompt.end()) if prompt is not None else ""
 
 
 def _write_anything() -> None:

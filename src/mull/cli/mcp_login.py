@@ -15,7 +15,7 @@ from mull.agent.mcp.oauth import Login, key_name, listening
 from mull.agent.mcp.servers import McpServers, log_folder
 from mull.agent.mcp.settled import settle
 from mull.agent.tools.shown import visible
-from mull.client.refusal import scrub
+from mull.client.secrets import scrub
 from mull.neutral.errors import ConfigError, LocalError, RemoteError
 from mull.store.keys import Keys
 from mull.store.mcp import McpConfig

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mull.agent.setup import Setup
 from mull.auth.clouds import CLOUDS
 from mull.cli import setup
 from mull.cli.model_page import page, page_json, price, steering
@@ -73,14 +74,13 @@ def run(options: Namespace) -> int:
 
 
 def _list_local(options: Namespace) -> int:
-    from mull.agent.discover import LOCAL_PROVIDERS, discover
-    from mull.agent.engine import Engine
+    from mull.agent.discover import discover
+    from mull.agent.engine import LOCAL_PROVIDERS, Engine
     from mull.cli import interrupt
 
     found = interrupt.run(discover(Engine(setup.load(options))))
     if options.json:
-        rows = [{**f._asdict(), "models": f.models} for f in found]
-        rows = [{**row, "served": [one._asdict() for one in row["served"]]} for row in rows]
+        rows = [{**msgspec.structs.asdict(one), "models": one.models} for one in found]
         print(msgspec.json.format(msgspec.json.encode(rows)).decode())
         return 0
     for server in found:
@@ -126,7 +126,7 @@ def _show(options: Namespace, name: str) -> int:
     return 0
 
 
-def _reach(ready: setup.Setup, target: Target) -> list[tuple[str, str]]:
+def _reach(ready: Setup, target: Target) -> list[tuple[str, str]]:
     """How a target is reached whose address or key is constructed on this machine."""
     if target.compat.auth not in CLOUDS and "${" not in (target.endpoint or ""):
         return []

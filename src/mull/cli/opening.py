@@ -6,11 +6,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mull.agent.engine import Engine
-from mull.agent.opening import Opening
-from mull.store.sessions.sqlite import this_folder
-
 if TYPE_CHECKING:
+    from mull.agent.engine import Engine
+    from mull.agent.opening import Opening
     from mull.agent.toolbox import Toolbox
     from mull.agent.tools.approve import Approver
     from mull.policy.approval import Mode
@@ -77,6 +75,9 @@ def wanted(options: Namespace, kind: SessionKind = "conversation") -> Opening:
     Raises:
         ConfigError: the folder no longer exists.
     """
+    from mull.agent.opening import Opening
+    from mull.store.sessions.sqlite import this_folder
+
     return Opening(
         folder=this_folder(),
         reference=options.session,

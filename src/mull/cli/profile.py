@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 
-from mull.cli.setup import add_arguments, add_model_argument, load, profiles
+from mull.agent.setup import profiles
+from mull.cli.setup import add_arguments, add_model_argument, load
 from mull.neutral.errors import ProfileError
 from mull.settings.profile import Parameters, Profile, profile_of, profile_to_json
 from mull.settings.registry import format_value
-from mull.store.profiles import NO_PROFILE
+from mull.settings.words import NO_PROFILE
 
 __all__ = ["arguments", "run"]
 

@@ -10,7 +10,8 @@ import os
 import sys
 from argparse import Namespace
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from mull.agent.given import Said
 from mull.cli.setup import tell
@@ -18,6 +19,7 @@ from mull.neutral.blocks import Block, TextBlock
 from mull.neutral.errors import ConfigError, LocalError
 from mull.neutral.messages import Message
 from mull.neutral.target import Target
+from mull.policy.view.media import LARGEST
 
 __all__ = ["Question", "read_question"]
 
@@ -25,14 +27,14 @@ _NO_TEXT = "\ufffd"
 PIPED = "standard input"
 
 
-class File(NamedTuple):
+class File(Struct, frozen=True):
     """A given file and its content."""
 
     name: str
     data: bytes
 
 
-class Question(NamedTuple):
+class Question(Struct, frozen=True):
     """Everything given to ask."""
 
     words: str
@@ -83,23 +85,25 @@ def read_question(options: Namespace) -> Question:
     Raises:
         ConfigError: there is none, or a file cannot be read.
     """
-    from mull.agent.attachments import read_file
-
     words = os.fsencode(" ".join(options.prompt)).decode(errors="replace")
-    files = [File(name, read_file(Path(name), name, waits=True)) for name in options.file]
+    files = [_read_file(name) for name in options.file]
     piped = b"" if sys.stdin is None or sys.stdin.isatty() else _read_pipe()
     question = Question(words, tuple(files), piped)
     if not words.strip() and not files and not piped.strip():
         raise ConfigError('no question: use mull ask "your question"')
-    given = (words, *(_readable(data) or "" for _, data in files), _readable(piped) or "")
+    given = (words, *(_readable(file.data) or "" for file in files), _readable(piped) or "")
     if any(_NO_TEXT in text for text in given):
         tell(f"some input is not valid text: each such place is sent as {_NO_TEXT}")
     return question
 
 
-def _read_pipe() -> bytes:
-    from mull.agent.attachments import LARGEST
+def _read_file(name: str) -> File:
+    from mull.agent.attachments import read_file
 
+    return File(name, read_file(Path(name), name, waits=True))
+
+
+def _read_pipe() -> bytes:
     pipe = getattr(sys.stdin, "buffer", None)
     data: bytes = sys.stdin.read().encode() if pipe is None else pipe.read(LARGEST + 1)
     if len(data) > LARGEST:
@@ -111,6 +115,8 @@ def _read_pipe() -> bytes:
 
 def _readable(data: bytes) -> str | None:
     """The bytes as text, None if they are not text."""
+    if not data:
+        return ""
     from mull.agent.attachments import media_type, text_of
 
     return None if media_type(data) else text_of(data)

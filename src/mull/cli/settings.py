@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from mull.cli.setup import Setup, add_arguments, add_model_argument, load
+from mull.agent.setup import Setup
+from mull.cli.setup import add_arguments, add_model_argument, load
 from mull.settings.environment import env_name
 from mull.settings.layers import Snapshot
 from mull.settings.registry import REGISTRY, format_value

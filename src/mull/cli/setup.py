@@ -6,10 +6,15 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from mull.agent.setup import Setup, apply_sets, load_setup, profiles
-from mull.store.profiles import NO_PROFILE
+from mull.settings.words import NO_PROFILE
 
-__all__ = ["Setup", "add_arguments", "add_model_argument", "apply_sets", "load", "profiles", "tell"]
+TYPE_CHECKING = False  # without importing typing, so that `mull --help` is fast
+if TYPE_CHECKING:
+    from typing import Literal, TextIO
+
+    from mull.agent.setup import Setup
+
+__all__ = ["add_arguments", "add_model_argument", "load", "progress_stream", "tell"]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -57,6 +62,8 @@ def load(options: Namespace) -> Setup:
     Raises:
         LocalError: a file, a variable or an option is invalid; says which and why.
     """
+    from mull.agent.setup import load_setup
+
     return load_setup(
         model=getattr(options, "model", None),
         sets=options.sets,
@@ -69,3 +76,12 @@ def load(options: Namespace) -> Setup:
 def tell(text: str) -> None:
     """Print a message to standard error."""
     print(f"mull: {text}", file=sys.stderr)
+
+
+def progress_stream() -> TextIO | Literal[False]:
+    """Where progress is drawn: on standard error, if it is a terminal."""
+    if not sys.stderr.isatty():
+        return False
+    from mull.tui.text.safe import unguarded
+
+    return unguarded(sys.stderr)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TextIO
 
 import msgspec
 
@@ -22,7 +23,7 @@ from mull.policy.sweep.tasks import read_tasks
 from mull.settings.words import quote
 from mull.store.files import write_atomic
 
-__all__ = ["arguments", "run"]
+__all__ = ["arguments", "run", "table"]
 
 CONCURRENCY = 8
 _TEXT = """\
@@ -44,7 +45,7 @@ exit status: 0 all answered, 2 usage error, 3 some have no answer, 5 network err
 """
 _EXAMPLES = """\
 examples:
-  mull sweep tasks.jsonl -m local/smollm2 --levels none,low,high
+  mull sweep tasks.jsonl -m local/smollm2 --levels none,high
   mull sweep tasks.jsonl -m gpt-5 -m claude-sonnet-4-5 --levels low,high -o runs.jsonl
   mull sweep tasks.jsonl -m gpt-5 --levels low,high -o runs.jsonl --html page.html
   mull sweep tasks.jsonl -m kimi-k2-thinking --checker "python check.py" --samples 5 --json
@@ -78,8 +79,8 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def _levels(text: str) -> tuple[str | None, ...]:
-    found = tuple(one.strip() for one in text.split(",") if one.strip())
-    return found or (None,)
+    found = dict.fromkeys(one.strip() for one in text.split(",") if one.strip())
+    return tuple(found) or (None,)
 
 
 def run(options: Namespace) -> int:
@@ -90,7 +91,9 @@ def run(options: Namespace) -> int:
     """
     if options.samples < 1:
         raise ConfigError(f"--samples must be at least 1, not {options.samples}")
-    checker = tuple(shlex.split(options.checker)) if options.checker else ()
+    if options.html is not None:
+        _check_page(options.html, (options.file, options.output))
+    checker = _checker(options.checker)
     tasks, models = read_tasks(_read(options.file)), tuple(dict.fromkeys(options.models))
     sweep = Sweep(tasks, models, options.levels, options.samples, checker)
     outcomes: list[Outcome] = []
@@ -99,10 +102,38 @@ def run(options: Namespace) -> int:
         status = EXIT["refused"] if any(one.error for one in outcomes) else EXIT["answer"]
     except KeyboardInterrupt:
         status = EXIT["interrupted"]
-        if options.output is not None:
-            setup.tell("stopped: run the same command again to continue")
+        again = "" if options.output is None else ": run the same command again to continue"
+        setup.tell(f"stopped after {len(outcomes)} of {sweep.size} answers{again}")
     _show(options, sweep, outcomes)
     return status
+
+
+def _checker(given: str | None) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    try:
+        command = tuple(shlex.split(given))
+    except ValueError as error:
+        raise ConfigError(f"--checker {quote(given)} is not a command: {error}") from None
+    if not command:
+        raise ConfigError("--checker needs a command")
+    return command
+
+
+def _check_page(page: Path, others: Iterable[str | Path | None]) -> None:
+    """Raise before anything is asked if the page cannot be written, or would replace another file
+    of the sweep. No directory is made for it.
+    """
+    target = os.path.realpath(page)
+    if target in {os.path.realpath(one) for one in others if one is not None}:
+        raise ConfigError(f"--html {page} would replace the tasks or answers: choose another name")
+    folder = Path(target).parent
+    if page.is_dir():
+        raise ConfigError(f"cannot write {page}: it is a directory")
+    if not folder.is_dir():
+        raise ConfigError(f"cannot write {page}: there is no directory {folder}")
+    if not os.access(folder, os.W_OK):
+        raise ConfigError(f"cannot write {page}: you may not write to {folder}")
 
 
 def _read(name: str) -> bytes:
@@ -113,64 +144,63 @@ def _read(name: str) -> bytes:
 
 
 async def _collect(options: Namespace, sweep: Sweep, outcomes: list[Outcome]) -> None:
-    bar = _Bar(sys.stderr, sweep.size)
     async with Engine(setup.load(options)) as engine:
         found = run_sweep(
             sweep,
             file=options.output,
             concurrency=options.concurrency,
+            progress=setup.progress_stream(),
             base_url=options.base_url,
             max_tokens=options.max_tokens,
             engine=engine,
         )
-        try:
-            async for one in found:
-                outcomes.append(one)
-                bar.draw(outcomes)
-        finally:
-            bar.end()
-
-
-class _Bar:
-    """One line on a terminal that says how far the sweep has come; nothing elsewhere."""
-
-    def __init__(self, out: TextIO, size: int) -> None:
-        self._out, self._size, self._drawn = out, size, False
-
-    def draw(self, outcomes: list[Outcome]) -> None:
-        if self._out.isatty():
-            errors = sum(one.error is not None for one in outcomes)
-            told = f", {errors} without an answer" if errors else ""
-            self._out.write(f"\r{len(outcomes)} of {self._size} answers{told} ")
-            self._out.flush()
-            self._drawn = True
-
-    def end(self) -> None:
-        if self._drawn:
-            self._out.write("\n")
+        async for one in found:
+            outcomes.append(one)
 
 
 def _show(options: Namespace, sweep: Sweep, outcomes: list[Outcome]) -> None:
     places = {name: at for at, name in enumerate(sweep.cells)}
     ordered = sorted(outcomes, key=lambda one: places[one.cell])
+    if options.json:
+        document = {"cells": sum_up(ordered), "outcomes": ordered}
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+        sys.stdout.write("\n")
+    else:
+        for line in table(sum_up(ordered)):
+            print(line)
+        _tell_errors(options.file, sweep, ordered)
     if options.html is not None:
         from mull.transcripts.sweep_page import sweep_html
 
-        title = f"What thinking buys: {Path(options.file).name}"
-        write_atomic(options.html, sweep_html(title, sweep.tasks, ordered).encode(), 0o644)
-    cells = sum_up(ordered)
-    if options.json:
-        document = {"cells": cells, "outcomes": ordered}
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
-        sys.stdout.write("\n")
-        return
-    for line in in_columns([_HEADS, *map(_row, cells)], right=range(1, len(_HEADS))):
-        print(line)
-    for one in [one for one in ordered if one.error is not None][:3]:
-        setup.tell(f"no answer from {one.cell} to {one.task}: {one.error}")
+        title = f"What thinking buys: {_named(options.file)}"
+        page = sweep_html(title, tuple(sweep.tasks.values()), ordered)
+        write_atomic(options.html, page.encode(), 0o644)
+
+
+def _tell_errors(file: str, sweep: Sweep, outcomes: list[Outcome]) -> None:
+    places = {task.id: place for place, task in sweep.tasks.items()}
+    failed = [one for one in outcomes if one.error is not None]
+    for one in failed[:_ERRORS_TOLD]:
+        place = f"{places[one.task]} of {_named(file)}"
+        setup.tell(f"no answer from {one.cell} to {place}: {one.error}")
+    if len(failed) > _ERRORS_TOLD:
+        more = len(failed) - _ERRORS_TOLD
+        setup.tell(f"no answer to {more} more: --json shows why")
+
+
+def _named(file: str) -> str:
+    return "standard input" if file == "-" else Path(file).name
+
+
+_ERRORS_TOLD = 3
 
 
 _HEADS = ("MODEL", "RIGHT", "95 %", "THINKING", "TOKENS", "COST", "FIRST", "END", "ERRORS")
+
+
+def table(cells: Iterable[Cell]) -> Iterable[str]:
+    """The lines that are printed of these cells."""
+    return in_columns([_HEADS, *map(_row, cells)], right=range(1, len(_HEADS)))
 
 
 def _row(cell: Cell) -> tuple[str, ...]:

@@ -176,7 +176,7 @@ def _resolved(ready: Setup, name: str) -> Target | None:
 def _setup() -> Setup:
     """Only catalog and config: an export must not fail because of a damaged profile."""
     from mull.agent.setup import load_setup
-    from mull.store.profiles import NO_PROFILE
+    from mull.settings.words import NO_PROFILE
 
     return load_setup(profile=NO_PROFILE, warn=tell)
 

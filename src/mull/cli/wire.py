@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
 
+from mull.agent.setup import Setup
 from mull.auth.static import MASK, key_headers
 from mull.cli import setup
 from mull.dialects.registry import decoder, encode_request
@@ -187,7 +188,7 @@ def _print(shown: Any) -> None:
     print(msgspec.json.format(msgspec.json.encode(shown), indent=2).decode())
 
 
-def _dialect(options: Namespace, ready: setup.Setup) -> Dialect:
+def _dialect(options: Namespace, ready: Setup) -> Dialect:
     """The given dialect, or that of the model's endpoint."""
     known_ones: tuple[str, ...] = get_args(Dialect)
     if options.dialect in known_ones:
@@ -231,7 +232,7 @@ def _with_error(event: Event, error: Any) -> Event:
     return Failed(str(error.get("text")), error.get("code"), event.status)
 
 
-def _encode(options: Namespace, ready: setup.Setup, target: Target) -> dict[str, Any]:
+def _encode(options: Namespace, ready: Setup, target: Target) -> dict[str, Any]:
     _check_count("--max-tokens", options.max_tokens)
     talk = _read_talk(_read(options.file))
     conversation = RequestOptions(
@@ -257,7 +258,7 @@ def _encode(options: Namespace, ready: setup.Setup, target: Target) -> dict[str,
     }
 
 
-def _decode(options: Namespace, ready: setup.Setup, target: Target) -> dict[str, Any]:
+def _decode(options: Namespace, ready: Setup, target: Target) -> dict[str, Any]:
     _check_count("--chunk", options.chunk)
     body = _read(options.file)
     size = options.chunk or len(body) or 1
@@ -285,7 +286,7 @@ def _first(*given: _Number | None) -> _Number | None:
     return next((value for value in given if value is not None), None)
 
 
-def _own_headers(ready: setup.Setup, target: Target) -> dict[str, str]:
+def _own_headers(ready: Setup, target: Target) -> dict[str, str]:
     """The names of the headers from config.toml, as sent; any of them may contain a secret."""
     own = ready.config.providers.get(target.provider.lower())
     return {name.lower(): MASK for name in own.headers} if own else {}

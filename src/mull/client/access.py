@@ -37,6 +37,7 @@ __all__ = [
     "KeySource",
     "access",
     "cloud_of",
+    "has_key",
     "missing_key",
     "request_headers",
     "signed",
@@ -49,42 +50,42 @@ _SIGNATURE = frozenset({"authorization", "x-amz-date", "x-amz-security-token"})
 _NAME = pattern(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
 
 
-class ProviderSaid(Protocol):
-    """What the user's config file says of one provider."""
+if TYPE_CHECKING:
 
-    @property
-    def base_url(self) -> str | None: ...
-    @property
-    def key_env(self) -> Sequence[str]: ...
-    @property
-    def headers(self) -> Mapping[str, str]: ...
+    class ProviderSaid(Protocol):
+        """What the user's config file says of one provider."""
 
+        @property
+        def base_url(self) -> str | None: ...
+        @property
+        def key_env(self) -> Sequence[str]: ...
+        @property
+        def headers(self) -> Mapping[str, str]: ...
 
-class ConfigSaid(Protocol):
-    """What it says of all of them, by their id."""
+    class ConfigSaid(Protocol):
+        """What it says of all of them, by their id."""
 
-    @property
-    def providers(self) -> Mapping[str, ProviderSaid]: ...
+        @property
+        def providers(self) -> Mapping[str, ProviderSaid]: ...
 
+    class KeySource(Protocol):
+        """Where keys are found, and the environment they may be in."""
 
-class KeySource(Protocol):
-    """Where keys are found, and the environment they may be in."""
+        @property
+        def environ(self) -> Mapping[str, str]: ...
 
-    @property
-    def environ(self) -> Mapping[str, str]: ...
+        def find(
+            self,
+            provider: str,
+            variables: Sequence[str] = (),
+            *,
+            given: str | None = None,
+            own: Sequence[str] = (),
+        ) -> Found | None:
+            """The key for a provider."""
 
-    def find(
-        self,
-        provider: str,
-        variables: Sequence[str] = (),
-        *,
-        given: str | None = None,
-        own: Sequence[str] = (),
-    ) -> Found | None:
-        """The key for a provider."""
-
-    def read_text(self, path: str) -> str | None:
-        """The text of another program's file, which may hold keys; None where there is none."""
+        def read_text(self, path: str) -> str | None:
+            """The text of another program's file, which may hold keys; None where there is none."""
 
 
 class Access(Struct, frozen=True):
@@ -178,7 +179,7 @@ def missing_key(target: Target, way: Access) -> str | None:
 
     A server that the catalog names no key for wants none, nor does one of the user's own.
     """
-    sent = any(name in way.headers for name in ("authorization", *key_headers(target, MASK)))
+    sent = has_key(target, way.headers)
     if way.key is not None or way.cloud is not None or sent or not target.key_env:
         return None
     if (cloud := cloud_of(target)) is not None:
@@ -188,6 +189,11 @@ def missing_key(target: Target, way: Access) -> str | None:
     variables = key_variables(target.key_env)
     ways = f"set {join_or(variables)}, or " if variables else ""
     return f"no API key for {target.provider_name}: {ways}run `mull keys set {target.provider}`"
+
+
+def has_key(target: Target, headers: Mapping[str, str]) -> bool:
+    """Whether the headers of a request hold a key for this target, whatever it is."""
+    return any(name in headers for name in ("authorization", *key_headers(target, MASK)))
 
 
 def request_headers(
@@ -242,17 +248,20 @@ def _address(target: Target, template: str | None, environ: Mapping[str, str]) -
     advice = "give the whole address with --base-url, or as base_url in config.toml"
     if template is None:
         raise ConfigError(f"no address is known for {target.provider_name}: {advice}")
-    shown = re.split(r"[?#]", template)[0]  # what follows may hold a key
-    where = f"the address of {target.provider_name}, {quote(shown)}"
-    url = _filled(template, environ, where, f"set that, or {advice}")
-    # DATABRICKS_HOST and its like are documented with the scheme, and without it
-    url = re.sub(r"^https?://(?=https?://)", "", url, flags=re.IGNORECASE)
+    url = template
+    if "${" in template:
+        shown = _shown_address(target, template)
+        url = _filled(template, environ, shown, f"set that, or {advice}")
+    if url.count("://") > 1:
+        # DATABRICKS_HOST and its like are documented with the scheme, and without it
+        url = re.sub(r"^https?://(?=https?://)", "", url, flags=re.IGNORECASE)
     if "@" in url.partition("://")[2].partition("/")[0]:
         raise ConfigError(
             f"the address of {target.provider_name} contains a user name or password before the @: "
             "remove it, and send it as a header or as the key"
         )
     if not _ADDRESS.fullmatch(url):
+        where = _shown_address(target, template)
         names = _VARIABLE.findall(template)
         at_fault = f"; look at {join_or(names)}" if names else ""
         bare = re.split(r"[?#]", url)[0]
@@ -263,6 +272,11 @@ def _address(target: Target, template: str | None, environ: Mapping[str, str]) -
             )
         raise ConfigError(f"{where} is not an http or https address{at_fault}: {advice}")
     return url.rstrip("/")
+
+
+def _shown_address(target: Target, template: str) -> str:
+    shown = re.split(r"[?#]", template)[0]  # what follows may hold a key
+    return f"the address of {target.provider_name}, {quote(shown)}"
 
 
 def _filled(text: str, environ: Mapping[str, str], where: str, advice: str) -> str:

@@ -6,11 +6,13 @@ What came before something wrong is given out first.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from mull.client.transport import HttpRequest, HttpResponse
-from mull.client.unpack import Unpacker, unpacker
 from mull.neutral.errors import NetworkError, UnusableError
+
+if TYPE_CHECKING:
+    from mull.client.unpack import Unpacker
 
 __all__ = ["Answer", "Client", "ignore"]
 
@@ -22,33 +24,35 @@ def ignore(reason: str) -> None:
     """Hear that a request is sent again, and do nothing about it."""
 
 
-class Client(Protocol):
-    """What sends requests within limits: mull's own client, or one over a transport."""
+if TYPE_CHECKING:
 
-    def send(
-        self,
-        request: HttpRequest,
-        /,
-        *,
-        idle: float | None = None,
-        total: float | None = None,
-        again: Callable[[str], None] = ignore,
-    ) -> Answer:
-        """The answer to a request, for `async with`: entering sends it and waits for the answer's
-        head, leaving closes what is still open.
+    class Client(Protocol):
+        """What sends requests within limits: mull's own client, or one over a transport."""
 
-        `idle` is how many seconds the endpoint may be silent, `total` how many all may take.
-        `again` is told the reason if the client is about to send the request a second time.
+        def send(
+            self,
+            request: HttpRequest,
+            /,
+            *,
+            idle: float | None = None,
+            total: float | None = None,
+            again: Callable[[str], None] = ignore,
+        ) -> Answer:
+            """The answer to a request, for `async with`: entering sends it and waits for the head
+            of the answer, leaving closes what is still open.
 
-        Raises:
-            ConfigError: the address, a header, a proxy or the certificates cannot be used.
-            LocalError: no event loop runs here that can be used.
-            NetworkError: the endpoint cannot be reached, or the connection broke.
-            SilenceError: nothing came for too long.
-        """
+            `idle` is how many seconds the endpoint may be silent, `total` how many all may take.
+            `again` is told the reason if the client is about to send the request a second time.
 
-    async def close(self) -> None:
-        """Close the connections that wait; those in use are closed after it."""
+            Raises:
+                ConfigError: the address, a header, a proxy or the certificates cannot be used.
+                LocalError: no event loop runs here that can be used.
+                NetworkError: the endpoint cannot be reached, or the connection broke.
+                SilenceError: nothing came for too long.
+            """
+
+        async def close(self) -> None:
+            """Close the connections that wait; those in use are closed after it."""
 
 
 class Answer(HttpResponse):
@@ -88,6 +92,8 @@ class Answer(HttpResponse):
         """The head is there."""
         coding = headers.get("content-encoding", "").lower().strip()
         if coding not in ("", "identity"):
+            from mull.client.unpack import unpacker
+
             self._packed = unpacker(coding)
             if self._packed is None:
                 raise UnusableError(_unreadable(self._name, coding))
@@ -113,6 +119,15 @@ class Answer(HttpResponse):
             if piece and packed is not None:
                 piece = self._unpack(packed, piece)
         return piece
+
+    async def succeeded(self) -> bool:
+        """Whether the body is what was asked for: no error, and no web page in its place, which
+        not all say that they are."""
+        if not 200 <= self.status < 300:
+            return False
+        if self.headers.get("content-type", "").startswith("text/html"):
+            return False
+        return (await self.peek()).lstrip()[:1] != b"<"
 
     async def peek(self) -> bytes:
         """The first bytes of the body, without taking them."""

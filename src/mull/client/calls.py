@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mull.client.access import Access, request_headers, signed
-from mull.client.answer import Client
-from mull.client.clock import Clock
-from mull.client.refusal import read_refusal, refused_error, scrubbed, secrets_in
+from mull.client.refusal import read_refusal, refused_error, scrubbed
 from mull.client.retry import Retry, RetryRules, Stop, decide
+from mull.client.secrets import secrets_in
 from mull.client.transport import HttpRequest
 from mull.neutral.errors import NetworkError, UnusableError
 from mull.neutral.request import WireRequest
 from mull.neutral.target import Target
 from mull.policy.failure import Failure
+
+if TYPE_CHECKING:
+    from mull.client.answer import Client
+    from mull.client.clock import Clock
 
 __all__ = ["call"]
 
@@ -42,7 +47,6 @@ async def call(
     while True:
         attempt += 1
         broke: NetworkError | None = None
-        failure: Failure | None
         headers = request_headers(way, target, wire)
         secrets = (
             *way.secrets,
@@ -52,12 +56,12 @@ async def call(
         request = signed(way, bare, clock.wall())
         try:
             async with transport.send(request, idle=IDLE, again=_once) as answer:
-                failure = await read_refusal(answer, target)
-                if failure is None:
+                if await answer.succeeded():
                     body = await answer.read(LONGEST)
                     if len(body) < LONGEST:
                         return body
                     raise UnusableError("the response is too long")
+                failure = await read_refusal(answer, target)
         except NetworkError as error:
             if wire.method != "GET" or not error.retryable:
                 raise

@@ -12,7 +12,7 @@ import asyncio
 import functools
 import math
 import time
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import urlsplit
 
 from mull.client.proxy import is_loopback
@@ -131,20 +131,22 @@ class Patience:
         return None
 
 
-class Clock(Protocol):
-    """Time and chance, as an exchange needs them."""
+if TYPE_CHECKING:
 
-    def now(self) -> float:
-        """Seconds that only go forward."""
+    class Clock(Protocol):
+        """Time and chance, as an exchange needs them."""
 
-    def wall(self) -> float:
-        """Seconds since 1970, for dates that a server names."""
+        def now(self) -> float:
+            """Seconds that only go forward."""
 
-    def rand(self) -> float:
-        """A number from 0 to 1."""
+        def wall(self) -> float:
+            """Seconds since 1970, for dates that a server names."""
 
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        def rand(self) -> float:
+            """A number from 0 to 1."""
+
+        async def sleep(self, seconds: float) -> None:
+            """Wait."""
 
 
 class SystemClock:

@@ -12,11 +12,12 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import re
 import socket
 import ssl
 from itertools import chain, zip_longest
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
+
+from msgspec import Struct
 
 from mull.client.certificates import Trust, say_ssl_error
 from mull.client.clock import Patience, Verdict, say_seconds
@@ -29,6 +30,7 @@ from mull.neutral.errors import (
     SilenceError,
     UnusableError,
 )
+from mull.neutral.patterns import pattern
 
 __all__ = [
     "Address",
@@ -50,10 +52,10 @@ DRAIN_SECONDS = 0.25
 KEEPALIVE_SECONDS = 30
 NEXT_ADDRESS_SECONDS = 0.25
 """How long one of a host's addresses may be silent before the next is tried beside it."""
-_ERRNO = re.compile(r"\[Errno (\d+)\]")
+_ERRNO = pattern(r"\[Errno (\d+)\]")
 
 
-class Address(NamedTuple):
+class Address(Struct, frozen=True):
     """Where a connection leads. Connections are shared between requests to equal places."""
 
     scheme: str

@@ -13,7 +13,6 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from mull.neutral.errors import ConfigError
-from mull.plugins import create
 
 if TYPE_CHECKING:
     from mull.client.answer import Client
@@ -144,4 +143,6 @@ def _create(name: str) -> object:
     Raises:
         ConfigError: there is none, or it cannot be created.
     """
+    from mull.plugins import create
+
     return create("mull.transports", name)

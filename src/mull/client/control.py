@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from mull.client.access import Access, request_headers
-from mull.client.answer import Client
 from mull.client.transport import HttpRequest
 from mull.neutral.errors import MullError
 from mull.neutral.request import WireRequest
 from mull.neutral.target import Target
+
+if TYPE_CHECKING:
+    from mull.client.answer import Client
 
 __all__ = ["end_thinking"]
 

@@ -17,28 +17,21 @@ An answer that begins anew after `Retrying` or `Healed` may say `Started` a seco
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from mull.client.access import Access, request_headers, signed
-from mull.client.answer import Answer, Client
-from mull.client.clock import Clock, SystemClock, idle_limit, say_seconds
+from mull.client.access import Access, has_key, request_headers, signed
+from mull.client.answer import Answer
+from mull.client.clock import SystemClock, idle_limit, say_seconds
 from mull.client.rate_limit import rate_limit_of
-from mull.client.refusal import (
-    failure_in_stream,
-    is_refusal,
-    read_refusal,
-    refused_error,
-    scrub,
-    scrubbed,
-    secrets_in,
-)
 from mull.client.retry import Retry, RetryRules, Stop, decide
+from mull.client.secrets import scrub, secrets_in
 from mull.client.transport import HttpRequest, host_of
 from mull.dialects.decoder import Decoder
-from mull.dialects.registry import decoder, encode_request
+from mull.dialects.registry import decoder, encode_request, load_decoder
 from mull.neutral.errors import (
     NetworkError,
     RemoteError,
@@ -58,12 +51,14 @@ from mull.neutral.events import (
     Warned,
 )
 from mull.neutral.request import WireRequest
-from mull.policy.failure import Failure
 from mull.policy.prepare import Prepared
 
 if TYPE_CHECKING:
+    from mull.client.answer import Client
+    from mull.client.clock import Clock
     from mull.client.limiter import Gate, Ticket
     from mull.neutral.target import Target
+    from mull.policy.failure import Failure
     from mull.policy.heal.healing import Repaired
 
 __all__ = ["Aid", "ExchangeOptions", "Sending", "exchange"]
@@ -153,6 +148,8 @@ async def exchange(
     """
     way = way if aid.enter is None else await aid.enter(way)
     run = _Run(prepared, way, options, clock, aid.heal, sending)
+    # imported while the connection is being made
+    asyncio.get_running_loop().call_soon(load_decoder, prepared.target.dialect)
     while True:
         gate = options.gate
         ticket = _UNLIMITED if gate is None else await run.admitted(gate)
@@ -313,10 +310,12 @@ class _Run:
 
     def _error(self, failure: Failure, broke: NetworkError | None, stop: Stop) -> RemoteError:
         if failure.status is not None:
-            failure = msgspec.structs.replace(failure, keyless=not self._secrets)
-            return refused_error(
-                failure, self.prepared.target, self.request.url, stop.reason, self._clock.wall()
-            )
+            from mull.client.refusal import refused_error
+
+            target = self.prepared.target
+            keyless = not self._secrets and not has_key(target, self.request.headers)
+            failure = msgspec.structs.replace(failure, keyless=keyless)
+            return refused_error(failure, target, self.request.url, stop.reason, self._clock.wall())
         kind = type(broke) if broke is not None else NetworkError
         return kind(f"{failure.text}\n{stop.reason}".rstrip())
 
@@ -345,13 +344,14 @@ class _Attempt:
     async def open(self, answer: Answer) -> bool:
         """Look at the head; whether a body follows that is to be decoded."""
         target = self._prepared.target
-        refusal = await read_refusal(answer, target)
-        if refusal is None:
+        if await answer.succeeded():
             field = self._prepared.request.reasoning_field
             self._decoder = decoder(target, field, reads_on=False)
             self._headers = answer.headers
             return True
-        self.failure = scrubbed(refusal, self._secrets)
+        from mull.client.refusal import read_refusal, scrubbed
+
+        self.failure = scrubbed(await read_refusal(answer, target), self._secrets)
         return False
 
     def feed(self, chunk: bytes) -> list[Event]:
@@ -393,7 +393,7 @@ class _Attempt:
         """The last events of an answer that is over; none where a failure is to be dealt with."""
         if self._decoder is None:
             if self.failure is None:
-                self.failure = Failure(self._say_broke())
+                self.failure = self._broken()
             return []
         *rest, end = self._without_secrets(self._decoder.close())
         begun = self._begun
@@ -401,6 +401,8 @@ class _Attempt:
         if isinstance(end, Finished):
             return [*rest, end]
         assert isinstance(end, Failed)
+        from mull.client.refusal import failure_in_stream, is_refusal
+
         if is_refusal(end):
             if not self._visible:
                 self.ending, self.failure = end, failure_in_stream(end)
@@ -409,7 +411,7 @@ class _Attempt:
             text = f"{self.broke}; what arrived before is kept"
             end = Failed(text, "network", "interrupted")
         elif not begun and (self.broke is not None or end.status == "interrupted"):
-            self.failure = Failure(self._say_broke())
+            self.failure = self._broken()
             return []
         return [*rest, end]
 
@@ -417,10 +419,12 @@ class _Attempt:
         self._begun = self._begun or bool(events)
         self._visible = self._visible or any(type(event) not in _UNSEEN for event in events)
 
-    def _say_broke(self) -> str:
+    def _broken(self) -> Failure:
+        from mull.policy.failure import Failure
+
         if self.broke is not None:
-            return str(self.broke)
-        return f"{self._host} ended the response before it began"
+            return Failure(str(self.broke))
+        return Failure(f"{self._host} ended the response before it began")
 
     def _without_secrets(self, events: list[Event]) -> list[Event]:
         """Whatever tells of trouble may quote what was sent."""

@@ -12,9 +12,9 @@ import math
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from inspect import iscoroutine
-from typing import Any, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
-from mull.client.answer import Answer, Client, ignore
+from mull.client.answer import Answer, ignore
 from mull.client.clock import Patience, upload_seconds
 from mull.client.connection import (
     DRAIN_SECONDS,
@@ -28,6 +28,9 @@ from mull.client.http import HttpClient
 from mull.client.http1 import ProtocolError, encode_head
 from mull.client.transport import HttpRequest, HttpResponse, Transport, host_of
 from mull.neutral.errors import ConfigError, LocalError, NetworkError
+
+if TYPE_CHECKING:
+    from mull.client.answer import Client
 
 __all__ = ["AiohttpSession", "ForeignClient", "HttpxClient", "SomeClient", "client_over"]
 

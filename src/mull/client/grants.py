@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
@@ -13,8 +13,10 @@ from mull.auth.flow import Flow, HttpReply, HttpRequest, Session, Wait
 from mull.auth.google import Grant, session
 from mull.client import transport as http
 from mull.client.access import Access
-from mull.client.answer import Client
 from mull.neutral.errors import NetworkError
+
+if TYPE_CHECKING:
+    from mull.client.answer import Client
 
 __all__ = ["Tokens", "run_flow"]
 

@@ -13,8 +13,10 @@ import math
 import os
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
 from urllib.parse import SplitResult, urlsplit
+
+from msgspec import Struct
 
 from mull._version import __version__
 from mull.client.answer import Answer, ignore
@@ -89,13 +91,13 @@ class HttpClient:
         await self._pool.close()
 
 
-class _Limits(NamedTuple):
+class _Limits(Struct, frozen=True):
     connect: float
     idle: float | None
     total: float | None
 
 
-class _Way(NamedTuple):
+class _Way(Struct, frozen=True):
     pool: Pool
     trust: Trust
     proxy: Proxy | Literal[False] | None
@@ -116,8 +118,8 @@ class _OwnAnswer(Answer):
         self._reader = AnswerReader(request.method)
 
     async def __aenter__(self) -> Self:
-        pool, trust, proxy = self._way
-        place, head = _address(self._request, proxy)
+        pool = self._way.pool
+        place, head = _address(self._request, self._way.proxy)
         data = head + self._request.body
         loop = running_loop()
         total = self._limits.total
@@ -126,7 +128,7 @@ class _OwnAnswer(Answer):
         kept = await pool.take(place)
         if kept is None or not await self._ask_kept(kept, data, until):
             patience = min(self._limits.connect, max(until - loop.time(), 0.0))
-            self._connection = await connect(place, patience, trust)
+            self._connection = await connect(place, patience, self._way.trust)
             self._connection.ask(data, self._limits.idle, until)
             await self._hear(len(data))
         return self

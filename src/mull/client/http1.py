@@ -12,20 +12,22 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
+from mull.neutral.patterns import pattern
+
 __all__ = ["AnswerReader", "ProtocolError", "encode_head"]
 
 HEAD_LIMIT = 256 * 1024
 LINE_LIMIT = 16 * 1024
 
-_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
-_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-_TARGET = re.compile(r"[\x21-\x7e]+")
-_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
-_STATUS_LINE = re.compile(rb"HTTP/(\d\.\d) (\d{3})(?: .*)?", re.DOTALL)
-_LENGTH = re.compile(r"[0-9]{1,18}", re.ASCII)
-_CONTROLS = re.compile(r"[\x01-\x08\x0a-\x1f\x7f]")
-_SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}")
-_PLAIN_SIZE = re.compile(rb"[1-9a-f][0-9a-f]{0,4}\r\n")
+_TOKEN = pattern(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
+_VALUE = pattern(r"[\t\x20-\x7e\x80-\xff]*")
+_TARGET = pattern(r"[\x21-\x7e]+")
+_BLANK_LINE = pattern(rb"\r?\n\r?\n")
+_STATUS_LINE = pattern(rb"HTTP/(\d\.\d) (\d{3})(?: .*)?", re.DOTALL)
+_LENGTH = pattern(r"[0-9]{1,18}", re.ASCII)
+_CONTROLS = pattern(r"[\x01-\x08\x0a-\x1f\x7f]")
+_SIZE = pattern(rb"[0-9A-Fa-f]{1,15}")
+_PLAIN_SIZE = pattern(rb"[1-9a-f][0-9a-f]{0,4}\r\n")
 
 
 class ProtocolError(ValueError):
@@ -231,17 +233,22 @@ class AnswerReader:
 
     def _read_whole_chunks(self, data: bytes, at: int, pieces: list[bytes]) -> int:
         """Take the chunks from `at` on that are there in full and written plainly, and say where
-        they end. A stream is thousands of them, so each costs as little as can be; the sizes
-        repeat, and a line that was read once is only looked up."""
+        they end. A stream is thousands of them, so each costs as little as can be: the sizes
+        repeat, and what stands between two chunks, a line's end and a line with a size, is only
+        looked up if it was read once."""
         sizes, find, take = self._sizes, data.find, pieces.append
         while begin := find(b"\n", at) + 1:
             line = data[at:begin]
-            size = sizes.get(line)
-            if size is None:
-                if not _PLAIN_SIZE.fullmatch(line):
-                    break
-                size = sizes[line] = int(line, 16)
+            if not _PLAIN_SIZE.fullmatch(line):
+                break
+            size = sizes[b"\r\n" + line] = int(line, 16)
             end = begin + size
+            while following := find(b"\n", end + 2) + 1:
+                next_size = sizes.get(data[end:following])
+                if next_size is None:
+                    break
+                take(data[begin:end])
+                at, begin, end = end + 2, following, following + next_size
             if data[end : end + 2] != b"\r\n":
                 break
             take(data[begin:end])

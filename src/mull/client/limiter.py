@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
 
-from mull.client.clock import Clock, SystemClock
+from mull.client.clock import SystemClock
 from mull.client.rate_limit import rate_limit_of
 from mull.client.retry import may_pass, wait_asked
 from mull.neutral.rate_limit import RateLimit, RateWindow
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mull.client.access import Access
+    from mull.client.clock import Clock
     from mull.neutral.target import Target
     from mull.policy.prepare import Prepared
 

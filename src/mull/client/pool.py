@@ -14,7 +14,8 @@ import os
 import weakref
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from mull.client.connection import Address, Connection, running_loop
 
@@ -29,7 +30,7 @@ _inherited: list[object] = []
 """What a parent process kept. Nothing here is ever used, nor collected, which might close it."""
 
 
-class _Shelf(NamedTuple):
+class _Shelf(Struct, frozen=True):
     """The idle connections of one event loop, the latest last, and what ends with the loop."""
 
     idle: list[Connection]

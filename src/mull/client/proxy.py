@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
 
 from mull.neutral.errors import ConfigError
 
@@ -27,7 +29,7 @@ GIVEN = "proxy"
 _PORTS = {"http": 80, "https": 443}
 
 
-class Proxy(NamedTuple):
+class Proxy(Struct, frozen=True):
     """A proxy, what named it, and the header that opens it."""
 
     scheme: str

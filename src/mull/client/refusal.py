@@ -8,15 +8,14 @@ as a secret is ever part of what is reported, also where the endpoint echoes it.
 from __future__ import annotations
 
 import re
-from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
-from mull.auth.static import MASK
 from mull.client.answer import Answer
 from mull.client.rate_limit import rate_limit_of
 from mull.client.retry import may_pass, wait_asked
+from mull.client.secrets import scrub
 from mull.client.transport import host_of
 from mull.dialects.registry import decode_response
 from mull.neutral.errors import (
@@ -38,9 +37,7 @@ __all__ = [
     "is_refusal",
     "read_refusal",
     "refused_error",
-    "scrub",
     "scrubbed",
-    "secrets_in",
 ]
 
 BODY_LIMIT = 256 * 1024
@@ -50,15 +47,12 @@ BAD_REQUEST = 400
 BODY_SECONDS = 10.0
 """How long the words of a refusal may take."""
 
-_SECRET = pattern(r"\S{8,}")
 _TITLE = pattern(r"<title\b", re.IGNORECASE)
 _TITLE_END = pattern(r"</title\b", re.IGNORECASE)
 
 
-async def read_refusal(answer: Answer, target: Target) -> Failure | None:
-    """The failure that an answer is by its head; None where its body is to be decoded."""
-    if 200 <= answer.status < 300 and not await _is_page(answer):
-        return None
+async def read_refusal(answer: Answer, target: Target) -> Failure:
+    """The failure that an answer is which did not succeed."""
     answer.finish_within(BODY_SECONDS)
     try:
         body = await answer.read(BODY_LIMIT)
@@ -71,13 +65,6 @@ async def read_refusal(answer: Answer, target: Target) -> Failure | None:
         headers=answer.headers,
         text=failure.text or "no reason given",
     )
-
-
-async def _is_page(answer: Answer) -> bool:
-    """Whether a web page comes in the place of an answer; some do not say so."""
-    if answer.headers.get("content-type", "").startswith("text/html"):
-        return True
-    return (await answer.peek()).lstrip()[:1] == b"<"
 
 
 def _read_body(body: bytes, target: Target) -> Failure:
@@ -208,12 +195,6 @@ def _address(url: str) -> str:
     return f"{parts.scheme}://{host_of(url)}{parts.path}" if parts.netloc else parts.path
 
 
-def secrets_in(headers: dict[str, str]) -> tuple[str, ...]:
-    """What must never be shown of these headers, longest first."""
-    found = {word for value in headers.values() for word in _SECRET.findall(value)}
-    return tuple(sorted(found, key=len, reverse=True))
-
-
 def scrubbed(failure: Failure, secrets: tuple[str, ...]) -> Failure:
     """The failure without the secrets, which an endpoint may quote."""
     return msgspec.structs.replace(
@@ -224,18 +205,3 @@ def scrubbed(failure: Failure, secrets: tuple[str, ...]) -> Failure:
         body=scrub(failure.body, secrets),
         headers=scrub(dict(failure.headers), secrets),
     )
-
-
-def scrub(value: Any, secrets: tuple[str, ...]) -> Any:
-    """The value without the secrets, wherever in it they are."""
-    match value:
-        case str():
-            for secret in secrets:
-                value = value.replace(secret, MASK)
-            return value
-        case dict():
-            return {scrub(k, secrets): scrub(v, secrets) for k, v in value.items()}
-        case list():
-            return [scrub(item, secrets) for item in value]
-        case _:
-            return value

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mull.client.clock import say_seconds
 from mull.client.moments import read_moment, read_number, read_span
 from mull.neutral.blocks import Value
 from mull.neutral.patterns import pattern
-from mull.policy.failure import Failure, details, meaning_of
+
+if TYPE_CHECKING:
+    from mull.policy.failure import Failure, Meaning
 
 __all__ = ["PATIENT", "Retry", "RetryRules", "Stop", "decide", "may_pass", "wait_asked"]
 
@@ -63,7 +65,7 @@ def decide(
     """Decide after attempt number `attempt` (from 1); `now` is in seconds since 1970, `rand` from
     0 to 1."""
     if not may_pass(failure):
-        return Stop("Retrying does not help" if meaning_of(failure).name == _SPENT else "")
+        return Stop("Retrying does not help" if _meaning(failure).name == _SPENT else "")
     asked = wait_asked(failure, now)
     if asked is not None and asked > rules.longest_wait:
         return Stop(f"It asks to wait {say_seconds(asked)}: try again after that")
@@ -78,10 +80,16 @@ def decide(
 
 def may_pass(failure: Failure) -> bool:
     """Whether the same request may succeed later: by its meaning, or by the server's own word."""
-    meaning, told = meaning_of(failure), failure.headers.get("x-should-retry")
+    meaning, told = _meaning(failure), failure.headers.get("x-should-retry")
     if meaning.name == _SPENT:
         return False
     return told == "true" if told in ("true", "false") else meaning.passes
+
+
+def _meaning(failure: Failure) -> Meaning:
+    from mull.policy.failure import meaning_of  # needed only when something failed
+
+    return meaning_of(failure)
 
 
 def _reason(failure: Failure) -> str:
@@ -128,6 +136,8 @@ def _resets(headers: Mapping[str, str], now: float) -> float | None:
 
 def _retry_info(body: Any) -> float | None:
     """`retryDelay`, as Google writes it."""
+    from mull.policy.failure import details
+
     for detail in details(body):
         delay = detail.get("retryDelay")
         if isinstance(delay, str) and (span := read_span(delay)) is not None:

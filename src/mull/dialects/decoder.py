@@ -8,7 +8,7 @@ lost and a `Failed` event if something was.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from msgspec import DecodeError
 
@@ -17,12 +17,15 @@ from mull.dialects.sse import (
     GLUED,
     LINE_LIMIT,
     Frame,
+    Parsed,
     SseReader,
     decode_json,
+    decode_short,
     parse_payload,
 )
 from mull.dialects.surrogates import Surrogates, cleaned
 from mull.neutral.events import Event, Failed, Finished, Warned
+from mull.neutral.nesting import TOO_SHORT
 
 __all__ = ["OVERSIZED", "Decoder", "FrameReader", "Interpreter", "Stage"]
 
@@ -42,37 +45,38 @@ little more text, may follow immediately. What follows one that is `over` is not
 """
 
 
-class Interpreter(Protocol):
-    """How a dialect interprets the JSON values it receives."""
+if TYPE_CHECKING:
 
-    stage: Stage
+    class Interpreter(Protocol):
+        """How a dialect interprets the JSON values it receives."""
 
-    def take(self, event: str | None, value: Any) -> list[Event]:
-        """Events of one value of a stream; `event` is its name in the stream, if it has one."""
+        stage: Stage
 
-    def whole(self, value: Any) -> list[Event]:
-        """Events of one complete response, including its end."""
+        def take(self, event: str | None, value: Any) -> list[Event]:
+            """Events of one value of a stream; `event` is its name in the stream, if it has one."""
 
-    def end(self, done: bool) -> list[Event]:
-        """Events of the end of a stream; `done` means that the stream itself announced it."""
+        def whole(self, value: Any) -> list[Event]:
+            """Events of one complete response, including its end."""
 
+        def end(self, done: bool) -> list[Event]:
+            """Events of the end of a stream; `done` means that the stream itself announced it."""
 
-class FrameReader(Protocol):
-    """The framing of a dialect's streams: it splits bytes into frames.
+    class FrameReader(Protocol):
+        """The framing of a dialect's streams: it splits bytes into frames.
 
-    `comments` counts keep-alives without data. `damage` says why nothing more can be read, and
-    `overflowed` that one frame is too long.
-    """
+        `comments` counts keep-alives without data. `damage` says why nothing more can be read, and
+        `overflowed` that one frame is too long.
+        """
 
-    comments: int
-    damage: str | None
-    overflowed: bool
+        comments: int
+        damage: str | None
+        overflowed: bool
 
-    def feed(self, chunk: bytes) -> list[Frame]:
-        """The frames completed by these bytes."""
+        def feed(self, chunk: bytes) -> list[Frame]:
+            """The frames completed by these bytes."""
 
-    def close(self) -> list[Frame]:
-        """What the end of the stream completes."""
+        def close(self) -> list[Frame]:
+            """What the end of the stream completes."""
 
 
 class Decoder:
@@ -99,6 +103,7 @@ class Decoder:
         self._fed = 0
         self._document: list[bytes] | None = None
         self._size = self._tried = 0
+        self._parsed: Parsed | None = None
         self._opening = b""
         self._looked = False
         self._done = self._over = self._tail = self._whole_document = False
@@ -186,13 +191,15 @@ class Decoder:
         """
         document.append(data)
         self._size += len(data)
+        if data.strip():
+            self._parsed = None
         if self._size > self._limit:
             self._stop("a document", self._limit)
             document.clear()
         elif self._size >= 2 * self._tried and data.rstrip()[-1:] in (b"}", b"]"):
             self._tried = self._size
             try:
-                decode_json(b"".join(document))
+                self._parsed = Parsed([decode_json(b"".join(document))])
             except (DecodeError, UnicodeDecodeError):
                 return
             self._whole_document = True
@@ -215,11 +222,14 @@ class Decoder:
         take, odd = interpreter.take, surrogates.needed
         for event, data in frames:
             try:
-                value = decode_json(data)
+                value = decode_short(data) if len(data) <= TOO_SHORT else decode_json(data)
             except (DecodeError, UnicodeDecodeError):
                 events += self._set_aside(fresh)
                 events += self._odd_frame(event, data)
                 fresh, odd = [], surrogates.needed
+                if self._done and not self._reads_on:
+                    self._over = True
+                    break
             else:
                 try:
                     fresh += surrogates.mend(take(event, value)) if odd else take(event, value)
@@ -227,7 +237,7 @@ class Decoder:
                     events += self._set_aside(fresh)
                     events += self._damage(error, value)
                     fresh = []
-            if (self._done or interpreter.stage == "over") and not self._reads_on:
+            if interpreter.stage == "over" and not self._reads_on:
                 self._over = True
                 break
         fresh = self._set_aside(fresh)
@@ -259,7 +269,7 @@ class Decoder:
         return events
 
     def _close_document(self, body: bytes) -> list[Event]:
-        parsed = parse_payload(body)
+        parsed = self._parsed or parse_payload(body)
         self._surrogates.needed |= parsed.odd
         if parsed.lost:
             self._lost = parsed.lost

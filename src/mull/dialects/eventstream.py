@@ -26,6 +26,7 @@ MESSAGE_LIMIT = 16 * 1024 * 1024
 
 _LENGTHS = struct.Struct(">II")
 _PRELUDE = struct.Struct(">III")
+_CHECKSUM = struct.Struct(">I")
 _HEAD = 12
 _AROUND = 16
 _FIXED = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
@@ -40,7 +41,7 @@ class EventStreamReader:
     def __init__(self, limit: int = MESSAGE_LIMIT) -> None:
         self._limit = min(limit, MESSAGE_LIMIT)
         self._held = bytearray()
-        self._needed, self._body = _HEAD, 0
+        self._needed = _HEAD
         self._names: dict[bytes, tuple[str, bytes | None]] = {}
         self.comments = 0
         self.overflowed = False
@@ -51,51 +52,59 @@ class EventStreamReader:
         frames: list[Frame] = []
         if self.damage is not None:
             return frames
-        self._held += chunk
-        if len(self._held) < self._needed:
-            return frames
-        data, at = bytes(self._held), 0
-        while len(data) - at >= self._needed:
-            if self._needed == _HEAD:
-                self._needed = self._measure(data, at)
-                continue
-            frame = self._cut(data[at : at + self._needed])
-            if frame is None:
-                break
-            frames.append(frame)
-            at, self._needed = at + self._needed, _HEAD
-        del self._held[:at]
+        data = chunk
+        if self._held:
+            self._held += chunk
+            if len(self._held) < self._needed:
+                return frames
+            data = bytes(self._held)
+        at = self._take_whole(data, frames)
+        self._needed = self._measure(data, at) if len(data) - at >= _HEAD else _HEAD
+        self._held[:] = data[at:]
         return frames
 
     def close(self) -> list[Frame]:
         """Half a message at the end is ignored."""
         return []
 
+    def _take_whole(self, data: bytes, frames: list[Frame]) -> int:
+        """Take the messages that are there in full and undamaged, and return where they end. The
+        checksum of a message covers its prelude too.
+        """
+        at, size, names, limit = 0, len(data), self._names, self._limit
+        while size - at >= _AROUND:
+            length, headers = _LENGTHS.unpack_from(data, at)
+            end = at + length - 4
+            if end + 4 > size or not _AROUND + headers <= length <= limit:
+                break
+            if (crc32(data[at:end]),) != _CHECKSUM.unpack_from(data, end):
+                break
+            body = at + _HEAD + headers
+            head = data[at + _HEAD : body]
+            name, payload = names.get(head) or self._name(head)
+            frames.append((name, (data[body:end] if payload is None else payload) or b"{}"))
+            at = end + 4
+        return at
+
     def _measure(self, data: bytes, at: int) -> int:
-        """The length of the message that starts there, once its prelude is complete."""
+        """The length of the message that starts there and cannot be taken; its prelude is
+        complete.
+        """
         size, headers, told = _PRELUDE.unpack_from(data, at)
         if crc32(data[at : at + 8]) != told:
             self.damage = "the checksum of a message's length is wrong"
         elif not _AROUND + headers <= size <= self._limit:
             self.damage = f"a message claims {size:,} bytes with {headers:,} bytes of headers"
-        self._body = _HEAD + headers
-        return int(size) if self.damage is None else 0
-
-    def _cut(self, whole: bytes) -> Frame | None:
-        """The frame in a message; None if it is damaged."""
-        if not whole:
-            return None
-        if crc32(whole[:-4]) != int.from_bytes(whole[-4:], "big"):
+        elif len(data) - at >= size:
             self.damage = "the checksum of a message is wrong"
-            return None
-        head = whole[_HEAD : self._body]
-        known = self._names.get(head)
-        if known is None:
-            known = _named(head)
-            if len(self._names) < 100:
-                self._names[head] = known
-        name, payload = known
-        return name, (whole[self._body : -4] if payload is None else payload) or b"{}"
+        return int(size)
+
+    def _name(self, head: bytes) -> tuple[str, bytes | None]:
+        """Headers repeat, so each is read once."""
+        known = _named(head)
+        if len(self._names) < 100:
+            self._names[head] = known
+        return known
 
 
 def _named(head: bytes) -> tuple[str, bytes | None]:

@@ -200,6 +200,9 @@ def tool_of(fields: Fields, where: str, given: Mapping[str, Any], schema: str, *
     name = as_text(given.get("name"), f"{where}.name")
     described = given.get("description")
     parameters = given.get(schema)
+    strict = given.get("strict")
+    if isinstance(strict, bool):
+        known = (*known, "strict")
     for key, value in given.items():
         if key not in ("name", "description", schema, *known) and value is not None:
             fields.leave(f"{where}.{key}", value)
@@ -207,4 +210,5 @@ def tool_of(fields: Fields, where: str, given: Mapping[str, Any], schema: str, *
         name,
         "" if described is None else as_text(described, f"{where}.description"),
         {} if parameters is None else as_object(parameters, f"{where}.{schema}"),
+        strict=strict is True,
     )

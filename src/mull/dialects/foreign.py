@@ -15,6 +15,7 @@ import msgspec
 from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolCallBlock
 from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Message
+from mull.neutral.patterns import pattern
 
 __all__ = [
     "Calls",
@@ -30,7 +31,7 @@ __all__ = [
     "objects",
 ]
 
-_DATA_URI = re.compile(r"data:([^;,]*)((?:;[^;,]*)*);base64,(.*)", re.DOTALL)
+_DATA_URI = pattern(r"data:([^;,]*)((?:;[^;,]*)*);base64,(.*)", re.DOTALL)
 _IMAGE_KINDS = {
     "png": "image/png",
     "jpg": "image/jpeg",

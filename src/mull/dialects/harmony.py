@@ -13,10 +13,10 @@ a text, except one quoted in code of a text message. A body ends at `<|end|>`, `
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from mull.dialects.markers import CodeSpans, Kind, Marks, Piece, new_piece, say, skip_blank
+from mull.neutral.patterns import pattern
 
 __all__ = ["HARMONY_OPENINGS", "HEADER_LIMIT", "Harmony", "is_harmony"]
 
@@ -31,12 +31,12 @@ _BODY = Marks((_START, _CHANNEL, _MESSAGE, _CONSTRAIN, *_ENDS))
 # Without `<|start|>`, the bare role is between two messages.
 _BETWEEN = Marks((*_BODY.all, f"assistant{_CHANNEL}"))
 _HEADER = Marks((_START, _MESSAGE, *_ENDS))
-_PLAUSIBLE = re.compile(
+_PLAUSIBLE = pattern(
     r"\s*[\w.-]*(\s+to=[^\s<]*)?\s*"
     r"(<\|channel\|>\s*\w*(\s+to=[^\s<]*)?\s*(<\|constrain\|>)?\s*\w*\s*)?"
 )
-_RECIPIENT = re.compile(r"(?:^|[\s>])to=([^\s<]+)")
-_WORD = re.compile(r"\s*([^\s<]*)")
+_RECIPIENT = pattern(r"(?:^|[\s>])to=([^\s<]+)")
+_WORD = pattern(r"\s*([^\s<]*)")
 _SPEAKERS = ("assistant", "user", "all")
 
 

@@ -15,6 +15,7 @@ from typing import Annotated
 import msgspec
 
 from mull.dialects.markers import Marks, Piece, say, skip_blank
+from mull.neutral.patterns import pattern
 
 __all__ = ["HERMES", "KIMI_OPENINGS", "HermesCall", "KimiCalls"]
 
@@ -30,7 +31,7 @@ _HEADER_LIMIT = 256
 
 _KIMI = Marks((*_SECTIONS, _CALL, _ARGUMENTS, _CALL_END, *_SECTION_ENDS))
 _ARGUMENTS_END = Marks((_CALL_END, *_SECTION_ENDS))
-_NAME = re.compile(r"(?:functions\.)?(.+?)(?::\d+)?", re.DOTALL)
+_NAME = pattern(r"(?:functions\.)?(.+?)(?::\d+)?", re.DOTALL)
 
 
 class KimiCalls:

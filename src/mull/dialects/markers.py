@@ -4,12 +4,12 @@ A reader takes text as it arrives and returns pieces. It holds text only while t
 turn into a mark, so what it holds depends only on the marks it looks for.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+from mull.neutral.patterns import pattern
 
 __all__ = [
     "CodeSpans",
@@ -25,7 +25,7 @@ __all__ = [
 
 Kind = Literal["text", "thinking", "tool_call", "orphan_close"]
 
-_TICKS = re.compile(r"`+|\n")
+_TICKS = pattern(r"`+|\n")
 
 
 class Piece(NamedTuple):
@@ -49,19 +49,21 @@ new_piece = tuple.__new__
 """Creates a piece from all its fields at half the cost, for the path of every delta."""
 
 
-class Reader(Protocol):
-    """Reads one section from the character after its opening mark."""
+if TYPE_CHECKING:
 
-    block: int
-    """The block of text that comes next."""
-    rest: str | None
-    """The text after the section, once its end was read."""
+    class Reader(Protocol):
+        """Reads one section from the character after its opening mark."""
 
-    def feed(self, text: str) -> list[Piece]:
-        """The pieces that this text completes."""
+        block: int
+        """The block of text that comes next."""
+        rest: str | None
+        """The text after the section, once its end was read."""
 
-    def close(self) -> list[Piece]:
-        """What was held back, at the end."""
+        def feed(self, text: str) -> list[Piece]:
+            """The pieces that this text completes."""
+
+        def close(self) -> list[Piece]:
+            """What was held back, at the end."""
 
 
 class Marks:
@@ -75,7 +77,7 @@ class Marks:
 
     @staticmethod
     @lru_cache(maxsize=64)
-    def of(*marks: str) -> Marks:
+    def of(*marks: str) -> "Marks":
         """The same set, built once."""
         return Marks(marks)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from mull.dialects.fields import Fields, first_keys
 from mull.dialects.foreign import as_object
@@ -48,18 +50,18 @@ def read_parameters(fields: Fields, dialect: Dialect) -> dict[str, Any]:
     rows, keys = _rows(dialect)
     if not fields.has_any(keys):
         return found
-    for name, paths, own_keys, is_opposite in rows:
-        if not fields.has_any(own_keys):
+    for row in rows:
+        if not fields.has_any(row.keys):
             continue
-        value = _READ[name](fields, *paths)
-        if is_opposite and value is not None:
+        value = _READ[row.name](fields, *row.paths)
+        if row.is_opposite and value is not None:
             value = not value
         if is_said(value):
-            found[name] = value
+            found[row.name] = value
     return found
 
 
-class _Row(NamedTuple):
+class _Row(Struct, frozen=True):
     """A parameter: its places in a body, their first keys, and whether it says the opposite."""
 
     name: ParameterName

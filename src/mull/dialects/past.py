@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
-from mull.dialects.decoder import Interpreter
 from mull.neutral.assemble import assemble
 from mull.neutral.blocks import Block, OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
 from mull.neutral.errors import ConfigError
@@ -21,6 +20,9 @@ from mull.neutral.events import BlockEnded, Event, Failed
 from mull.neutral.messages import Dialect, Message
 from mull.neutral.recent import Recent
 from mull.neutral.target import Compat, ModelFacts, Target
+
+if TYPE_CHECKING:
+    from mull.dialects.decoder import Interpreter
 
 __all__ = ["AnswerReader"]
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from mull.dialects.body import with_extra
-from mull.dialects.decoder import Decoder, FrameReader, Interpreter
+from mull.dialects.decoder import Decoder
 from mull.dialects.replay import Replay, Seal
 from mull.dialects.traits import DIALECTS, package_of
 from mull.neutral.blocks import Block, Wire
@@ -18,41 +18,26 @@ from mull.neutral.messages import Dialect
 from mull.neutral.request import Request, WireRequest
 from mull.neutral.target import Target
 
+if TYPE_CHECKING:
+    from mull.dialects.decoder import Interpreter
+
 __all__ = [
     "DIALECTS",
-    "Codec",
-    "codec",
     "decode_response",
     "decoder",
     "encode_request",
+    "interpreter_of",
+    "load_decoder",
     "module_of",
     "replay",
     "seals",
 ]
 
 
-class Codec(NamedTuple):
-    """One dialect from the client's side: requests out, answers in, streams split by its
-    framing.
-    """
-
-    encode_request: Callable[[Request, Target], WireRequest]
-    interpreter: Callable[[Target, str | None], Interpreter]
-    framing: Callable[[], FrameReader]
-
-
 @cache
 def module_of(dialect: Dialect, name: str) -> ModuleType:
     """A module of a dialect's package."""
     return import_module(f"{package_of(dialect)}.{name}")
-
-
-@cache
-def codec(dialect: Dialect) -> Codec:
-    """The client's side of a dialect."""
-    decode = module_of(dialect, "decode")
-    encode = module_of(dialect, "encode")
-    return Codec(encode.encode_request, decode.ChunkInterpreter, decode.FRAMING)
 
 
 @cache
@@ -73,7 +58,7 @@ def seals(block: Block) -> Iterator[Seal]:
 
 def encode_request(request: Request, target: Target) -> WireRequest:
     """The request in the target's dialect, without any key."""
-    wire = codec(target.dialect).encode_request(request, target)
+    wire: WireRequest = module_of(target.dialect, "encode").encode_request(request, target)
     return wire if not request.extra_body else with_extra(wire, request.extra_body)
 
 
@@ -82,9 +67,19 @@ def decoder(target: Target, field_name: str | None = None, *, reads_on: bool = T
 
     Complete input is read to its end; input from an open connection is not read beyond the answer.
     """
-    spoken = codec(target.dialect)
-    interpreter = spoken.interpreter(target, field_name)
-    return Decoder(interpreter, reader=spoken.framing(), reads_on=reads_on)
+    framing = load_decoder(target.dialect).FRAMING()
+    return Decoder(interpreter_of(target, field_name), reader=framing, reads_on=reads_on)
+
+
+def interpreter_of(target: Target, field_name: str | None = None) -> Interpreter:
+    """What reads the chunks of one answer of the target."""
+    found: Interpreter = load_decoder(target.dialect).ChunkInterpreter(target, field_name)
+    return found
+
+
+def load_decoder(dialect: Dialect) -> ModuleType:
+    """What reads the answers of a dialect, imported if it was not used before."""
+    return module_of(dialect, "decode")
 
 
 def decode_response(body: bytes, target: Target, field_name: str | None = None) -> list[Event]:

@@ -10,13 +10,14 @@ with it.
 from __future__ import annotations
 
 import itertools
-import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from mull.neutral.nesting import TOO_SHORT, shallow
+from mull.neutral.patterns import pattern
 
 if TYPE_CHECKING:
     from json import JSONDecoder
@@ -29,24 +30,26 @@ __all__ = [
     "Parsed",
     "SseReader",
     "decode_json",
+    "decode_short",
     "parse_payload",
 ]
 
 LINE_LIMIT = 64 * 1024 * 1024
 """Maximum bytes of one event; a server that sends more without an end is not sending events."""
 BOM = b"\xef\xbb\xbf"
-_decode = msgspec.json.Decoder().decode
+decode_short = msgspec.json.Decoder().decode
+"""`decode_json` of data that is too short to be nested too deeply."""
 GLUED = "several events in one frame were separated"
 """What is reported about such a frame, after their number."""
-_BEFORE = re.compile(r"(?:[ \t\r\n]+|data:|\[DONE\])*")
-_BETWEEN = re.compile(r"(?:[ \t\r\n]+|data:|\[DONE\]|(?:event:|id:|retry:|: )[^\n{]*)*")
-_BOUNDARY = re.compile(r"\s*(?:$|\{|data:|event:|\[DONE\])")
-_LATER = re.compile(r"data:[ \t]*(?=[{\[])|\{")
+_BEFORE = pattern(r"(?:[ \t\r\n]+|data:|\[DONE\])*")
+_BETWEEN = pattern(r"(?:[ \t\r\n]+|data:|\[DONE\]|(?:event:|id:|retry:|: )[^\n{]*)*")
+_BOUNDARY = pattern(r"\s*(?:$|\{|data:|event:|\[DONE\])")
+_LATER = pattern(r"data:[ \t]*(?=[{\[])|\{")
 _TRIES = 1_000
 """Maximum positions in one frame at which a good event is searched for after a bad one."""
 _MOST_NAMES = 100
 """Maximum event names that are cached, so that a server cannot make the cache grow forever."""
-_GLUED_DATA = re.compile(rb"data: ?(?=\{|\[DONE\])")
+_GLUED_DATA = pattern(rb"data: ?(?=\{|\[DONE\])")
 
 
 def decode_json(data: bytes) -> Any:
@@ -56,7 +59,7 @@ def decode_json(data: bytes) -> Any:
         msgspec.DecodeError: it is not JSON.
         UnicodeDecodeError: it is not UTF-8.
     """
-    return _decode(data if len(data) <= TOO_SHORT else shallow(data))
+    return decode_short(data if len(data) <= TOO_SHORT else shallow(data))
 
 
 Frame: TypeAlias = tuple[str | None, bytes]
@@ -247,7 +250,7 @@ class SseReader:
             self._data.append(data)
 
 
-class Parsed(NamedTuple):
+class Parsed(Struct, frozen=True):
     """The JSON values of one frame. `problem` says what was corrected, `lost` what could not be;
     `odd` warns that text may contain lone surrogates; `done` that the end of the stream was joined
     to it.
@@ -264,7 +267,7 @@ def parse_payload(data: bytes) -> Parsed:
     """The JSON of a frame's data; several joined values are separated."""
     data = shallow(data)
     try:
-        return Parsed([_decode(data)])
+        return Parsed([decode_short(data)])
     except (msgspec.DecodeError, UnicodeDecodeError):
         return _recover(data)
 

@@ -24,12 +24,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from mull.dialects.echo import Echo
 from mull.dialects.harmony import HARMONY_OPENINGS, Harmony, is_harmony
 from mull.dialects.inline_calls import HERMES, KIMI_OPENINGS, HermesCall, KimiCalls
-from mull.dialects.markers import CodeSpans, Kind, Marks, Piece, Reader, new_piece, say, skip_blank
+from mull.dialects.markers import CodeSpans, Kind, Marks, Piece, new_piece, say, skip_blank
+
+if TYPE_CHECKING:
+    from mull.dialects.markers import Reader
 
 __all__ = ["Piece", "TagSplitter"]
 
@@ -41,7 +46,7 @@ _QUOTES = frozenset("`\"'“‘«‹([{„")
 _AFTER_A_WORD = frozenset(" \t.,;:!?\"'”’»›)]}`")
 
 
-class _Table(NamedTuple):
+class _Table(Struct, frozen=True):
     """What follows from the pairs of tags that an endpoint is configured with."""
 
     usual: str

@@ -5,6 +5,8 @@ user's and tools' messages before it. Line endings and surrounding whitespace ar
 clients normalise them.
 Some clients move or update what they add to their user's messages, such as today's date. For
 them, an answer without calls is also found by its content and its position after the last call.
+Others drop their oldest turns. So any answer is also found by its content and the messages of its
+own turn, with or without those of the turn before it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,17 @@ from mull.neutral.blocks import (
 )
 from mull.neutral.messages import Message
 
-__all__ = ["Past", "call_key", "carrier_key", "carriers_of", "same_calls", "same_text"]
+__all__ = [
+    "Past",
+    "call_key",
+    "carrier_key",
+    "carriers_of",
+    "is_of_turn",
+    "same_calls",
+    "same_text",
+]
+
+_OF_TURN = "turn:"
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -81,25 +93,38 @@ class Past:
         self._answers = 0
         """The number of answers since that call; consecutive ones count once."""
         self._is_row = False
+        self._turn: blake2b | None = None
+        """The messages of the user and the tools since the last question, and of the turn before
+        it."""
+        self._turn_before = b""
 
     def add(self, message: Message) -> None:
         """Add a message. Of an answer only its last call counts, because clients may have altered
         the rest."""
         if message.role in ("user", "tool"):
+            turn = self._turn_of(message)
             for piece in _input(message.blocks):
-                self._hash.update(b"%d:" % len(piece))
-                self._hash.update(piece)
+                sized = b"%d:" % len(piece)
+                self._hash.update(sized + piece)
+                turn.update(sized + piece)
         elif calls := message.tool_calls:
             self._call, self._answers = normalised(calls[-1].id), 1
         elif not self._is_row:
             self._answers += message.role == "assistant"
         self._is_row = message.role == "assistant"
 
+    def _turn_of(self, message: Message) -> blake2b:
+        """The digest of the turn that the message belongs to; every user message starts anew, since
+        a summary of what was dropped may stand before it."""
+        if self._turn is None or message.role == "user":
+            if self._turn is not None and self._is_row:
+                self._turn_before = self._turn.digest()
+            self._turn = blake2b(digest_size=20)
+        return self._turn
+
     def key(self, answer: Message) -> str:
         """The key of an answer to these messages."""
-        hashed = self._hash.copy()
-        hashed.update(_content(answer))
-        return f"said:{hashed.hexdigest()}"
+        return f"said:{_digest(self._hash, _content(answer))}"
 
     def keys(self, answer: Message) -> Iterator[str]:
         """All keys of an answer to these messages, most specific first."""
@@ -107,6 +132,22 @@ class Past:
         if self._call and not answer.tool_calls:
             place = f"{self._call}:{self._answers}".encode()
             yield f"after:{blake2b(place + _content(answer), digest_size=20).hexdigest()}"
+        if self._turn is not None:
+            content = _content(answer)
+            if self._turn_before:
+                yield f"{_OF_TURN}{_digest(self._turn, content + self._turn_before)}"
+            yield f"{_OF_TURN}{_digest(self._turn, content)}"
+
+
+def is_of_turn(key: str) -> bool:
+    """Whether the key is made from the last turns alone, so that other answers may have it too."""
+    return key.startswith(_OF_TURN)
+
+
+def _digest(hashed: blake2b, content: bytes) -> str:
+    whole = hashed.copy()
+    whole.update(content)
+    return whole.hexdigest()
 
 
 def _content(answer: Message) -> bytes:

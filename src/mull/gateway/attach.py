@@ -21,6 +21,7 @@ from mull.gateway.anchors import (
     call_key,
     carrier_key,
     carriers_of,
+    is_of_turn,
     same_calls,
     same_text,
 )
@@ -118,11 +119,10 @@ def attach(
     ids: dict[str, str] = {}
     counts = {"found": 0, "unknown": 0, "altered": 0}
     records: dict[str, Kept] = {}
-    for message, wanted in zip(messages, keys, strict=True):
+    for message, by in zip(messages, _found_by(keys, found), strict=True):
         if message.role != "assistant":
             made.append(_with_own_ids(message, ids))
             continue
-        by = next((key for key in wanted if key in found), None)
         if by is not None:
             kept = records[by] = found[by]
             ids |= kept.ids
@@ -133,6 +133,23 @@ def attach(
         counts[how] += 1
         made.append(answer)
     return Attached(tuple(made), tuple(_notes(counts)), records)
+
+
+def _found_by(keys: Sequence[tuple[str, ...]], found: Mapping[str, Kept]) -> Sequence[str | None]:
+    """For each message, the key by which its record is found. By the messages of its turn alone,
+    only the last answer with such a key finds a record, and only if no other answer is that
+    record: an answer is never restored twice."""
+    by = [next((key for key in wanted if key in found), None) for wanted in keys]
+    of_turn = [at for at, key in enumerate(by) if key is not None and is_of_turn(key)]
+    if of_turn:
+        taken = [found[key] for key in by if key is not None and not is_of_turn(key)]
+        for at in reversed(of_turn):
+            kept = found[by[at] or ""]
+            if kept in taken:
+                by[at] = None
+            else:
+                taken.append(kept)
+    return by
 
 
 def _alternates(messages: Sequence[Message]) -> bool:

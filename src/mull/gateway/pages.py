@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from mull.client.refusal import scrub
+from mull.client.secrets import scrub
 from mull.dialects.registry import encode_request
 from mull.gateway.app import Page
 from mull.gateway.http import Receive, Scope, Send, give, leave, start

@@ -29,8 +29,22 @@ def prepare_for(
     Raises:
         LocalError: the request cannot be sent as it is.
     """
-    messages, left_out = _readable(messages, route.target)
+    messages, left_out = _readable(_reminders_first(messages, route.target), route.target)
     return _prepared(route, Log(messages), wanted), left_out
+
+
+def _reminders_first(messages: Sequence[Message], target: Target) -> Sequence[Message]:
+    """The conversation with system messages before the question that they follow, if they are sent
+    in the user's name: after it, they would look like the question, and small models answer them.
+    What follows tool results stays there, because nothing may come between a call and its
+    result."""
+    if target.compat.system_inside == "system" or all(one.role != "system" for one in messages):
+        return messages
+    ordered: list[Message] = []
+    for message in messages:
+        is_reminder = message.role == "system" and bool(ordered) and ordered[-1].role == "user"
+        ordered.insert(len(ordered) - is_reminder, message)
+    return ordered
 
 
 def _readable(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from mull.neutral.patterns import pattern
+
 __all__ = ["ITEM", "QUOTE", "Container", "indent_of", "matched"]
 
-QUOTE = re.compile(r" {0,3}> ?")
-ITEM = re.compile(r"( {0,3})([-+*]|(\d{1,9})[.)])(?:( {1,4})(?! )| (?= )|$)(?:\[([ xX])\] )?")
+QUOTE = pattern(r" {0,3}> ?")
+ITEM = pattern(r"( {0,3})([-+*]|(\d{1,9})[.)])(?:( {1,4})(?! )| (?= )|$)(?:\[([ xX])\] )?")
 
 
 class Container(NamedTuple):

@@ -18,6 +18,7 @@ from copy import copy
 
 from mull.markdown.events import CODE, IMAGE, LINK, SOFT, URL, Piece
 from mull.markdown.marks import ESCAPABLE, Mark, Node, flag_of, flanks, pair
+from mull.neutral.patterns import pattern
 
 __all__ = ["REACH", "InlineParser"]
 
@@ -25,22 +26,20 @@ REACH = 2000
 _LOOKAHEAD = 10
 _LONGEST_RUN = 64
 
-_SPECIAL = re.compile(r"[\\`*_~\[\]<&\n]|!\[|https?://")
-_RUN = re.compile(r"\*+|_+|~+|`+")
-_BREAK = re.compile(r"\n *")
-_NAME = re.compile(r"__[a-z][a-z0-9_]{0,30}[a-z0-9]__(?![a-z0-9_])")
-_NAME_YET = re.compile(r"__[a-z0-9_]{0,34}$")
-_TARGET = re.compile(
+_SPECIAL = pattern(r"[\\`*_~\[\]<&\n]|!\[|https?://")
+_RUN = pattern(r"\*+|_+|~+|`+")
+_BREAK = pattern(r"\n *")
+_NAME = pattern(r"__[a-z][a-z0-9_]{0,30}[a-z0-9]__(?![a-z0-9_])")
+_NAME_YET = pattern(r"__[a-z0-9_]{0,34}$")
+_TARGET = pattern(
     r"\(\s*(?:<([^<>\n]*)>|((?:[^\s()<>\\]|\\.|\((?:[^\s()\\]|\\.)*\))*))"
     r"(?:\s+(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))?\s*\)"
 )
-_BRACED = re.compile(
-    r"<(https?://[^\s<>]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+)>|<(br) ?/?>", re.IGNORECASE
-)
-_BRACED_YET = re.compile(r"<[^\s<>]*$")
-_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
-_ENTITY_YET = re.compile(r"&[#A-Za-z0-9]{0,32}$")
-_BARE = re.compile(r"https?://[^\s<>\[\]`|]*", re.IGNORECASE)
+_BRACED = pattern(r"<(https?://[^\s<>]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+)>|<(br) ?/?>", re.IGNORECASE)
+_BRACED_YET = pattern(r"<[^\s<>]*$")
+_ENTITY = pattern(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_ENTITY_YET = pattern(r"&[#A-Za-z0-9]{0,32}$")
+_BARE = pattern(r"https?://[^\s<>\[\]`|]*", re.IGNORECASE)
 _MATHEMATICS = frozenset("()[]")
 _MARGINS = range(60, 121)
 _SENTENCE_ENDS = frozenset(" .!?:;…。！？\\")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from copy import copy
 from typing import NamedTuple, TypeAlias
 
 from mull.markdown.containers import indent_of
 from mull.markdown.events import Event, Piece, Pieces, Row, Sign, Table, Text
 from mull.markdown.inline import InlineParser
+from mull.neutral.patterns import pattern
 
 __all__ = ["CodeLeaf", "Leaf", "Paragraph", "TableLeaf", "table_head"]
 
-_DELIMITER = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
-_BAR = re.compile(r"(?<!\\)\|")
+_DELIMITER = pattern(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
+_BAR = pattern(r"(?<!\\)\|")
 
 
 class Paragraph:

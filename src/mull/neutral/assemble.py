@@ -76,8 +76,16 @@ class _Pieces:
     def append(self, piece: str) -> None:
         self._recent.append(piece)
         if len(self._recent) >= 1024:
-            self._settled.append("".join(self._recent))
-            self._recent.clear()
+            self._settle()
+
+    def extend(self, pieces: list[str]) -> None:
+        self._recent += pieces
+        if len(self._recent) >= 1024:
+            self._settle()
+
+    def _settle(self) -> None:
+        self._settled.append("".join(self._recent))
+        self._recent.clear()
 
     def join(self) -> str:
         return "".join((*self._settled, *self._recent))
@@ -98,6 +106,14 @@ class _Text:
         if event.wire is not None:
             self.wire = joined(self.wire, event.wire)
 
+    def add_all(self, events: list[TextDelta]) -> None:
+        self.pieces.extend([event.text for event in events])
+        for event in events:
+            if event.signature is not None:
+                self.signature = event.signature
+            if event.wire is not None:
+                self.wire = joined(self.wire, event.wire)
+
     def build(self) -> TextBlock:
         return TextBlock(self.pieces.join(), self.signature, self.wire)
 
@@ -117,6 +133,13 @@ class _Thinking:
         self.kind = event.kind
         if self.source_field is None:
             self.source_field = event.source_field
+
+    def add_all(self, events: list[ThinkingDelta]) -> None:
+        self.pieces.extend([event.text for event in events])
+        self.kind = events[-1].kind
+        if self.source_field is None:
+            fields = (event.source_field for event in events)
+            self.source_field = next((name for name in fields if name is not None), None)
 
     def carry(self, event: ThinkingCarrier) -> None:
         for name in ("signature", "encrypted", "redacted", "id"):
@@ -161,6 +184,10 @@ class _ToolCall:
         if event.wire is not None:
             self.wire = joined(self.wire, event.wire)
 
+    def add_all(self, events: list[ToolCallDelta]) -> None:
+        for event in events:
+            self.add(event)
+
     def build(self, call_id: str) -> ToolCallBlock:
         text = self.pieces.join()
         value: dict[str, Any] = {}
@@ -200,21 +227,29 @@ class Assembler(BlockFinder):
         self.warnings: list[Warned] = []
 
     def add_all(self, events: Iterable[Event]) -> None:
-        """Process events. Most are one more chunk of the same block as the last one."""
+        """Process events. Most are one more chunk of the same block as the last one, and are taken
+        together with it.
+        """
         of: type | None = None
         key: Key = None
         piece: Any
-        add: Any = None
+        builder: Any = None
+        run: list[Any] = []
+        more = run.append
         for piece in events:
             kind = type(piece)
             if kind is of and piece.key == key and (kind is not ToolCallDelta or piece.id is None):
-                add(piece)
+                more(piece)
                 continue
+            if run:
+                builder.add_all(run)
+                run.clear()
             self.add(piece)
             of = kind if kind in _PIECES and self._open is not None else None
             if of is not None:
-                builder: Any = self._found[self._open or 0]
-                key, add = piece.key, builder.add
+                builder, key = self._found[self._open or 0], piece.key
+        if run:
+            builder.add_all(run)
 
     def add(self, event: Event) -> None:
         """Process one event."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
-from shlex import quote
 
 from mull.neutral.blocks import Value
 
@@ -77,6 +76,8 @@ def _is_absent(module: str, error: ImportError) -> bool:
 
 def install_command(extra: str) -> str:
     """The command that installs an extra into the environment of this process."""
+    from shlex import quote
+
     if "pipx" in sys.prefix.replace("\\", "/").split("/"):
         installer = "pipx runpip mull install"
     elif _is_found("pip"):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mull.neutral.events import Event, TextDelta, ThinkingDelta, ToolCallDelta
@@ -14,7 +15,7 @@ from mull.neutral.events import Event, TextDelta, ThinkingDelta, ToolCallDelta
 __all__ = ["join_deltas"]
 
 
-class _Rule(NamedTuple):
+class _Rule(Struct, frozen=True):
     """When a delta only adds text to the one before: its `look` is what that one `wants`."""
 
     text: str

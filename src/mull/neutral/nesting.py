@@ -11,6 +11,8 @@ import re
 
 import msgspec
 
+from mull.neutral.patterns import pattern
+
 __all__ = ["DEEPEST", "DEEPEST_STORED", "TOO_SHORT", "is_deep", "shallow"]
 
 DEEPEST = 200
@@ -22,12 +24,14 @@ DEEPEST_STORED = 300
 
 # Always matches where a string starts, even an unterminated one: so the work is linear.
 _STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)'
-_MARK = re.compile(_STRING + rb"|[\[{\]}]", re.DOTALL)
-_TEXT = re.compile(_STRING, re.DOTALL)
+_MARK = pattern(_STRING + rb"|[\[{\]}]", re.DOTALL)
+_TEXT = pattern(_STRING, re.DOTALL)
 _BRACKETS = b"[]{}"
 _OTHERS = bytes(byte for byte in range(256) if byte not in _BRACKETS)
 _USUAL = 16
 """Times that pairs of brackets are taken out, by which usual JSON has none left."""
+_LONG = 16_384
+"""From so many bytes on, leaping from bracket to bracket is faster than looking at every byte."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -73,7 +77,7 @@ def _may_be_deep(data: bytes, most: int) -> bool:
     """Nearly all JSON is too short for it, has too few brackets, or is seen at once not to be. What
     is short, deep and unterminated is not JSON, and fails by itself.
     """
-    if len(data) <= 2 * most or data.count(b"{") + data.count(b"[") <= most:
+    if len(data) <= 2 * most or not _opens_more(data, most):
         return False
     left = _TEXT.sub(b"", data).translate(None, _OTHERS)
     for _ in range(min(_USUAL, most // 2)):  # each time takes out one or two levels
@@ -81,6 +85,20 @@ def _may_be_deep(data: bytes, most: int) -> bool:
         if not left or len(left) == len(before):
             break
     return bool(left)
+
+
+def _opens_more(data: bytes, most: int) -> bool:
+    """Whether there are more opening brackets than that."""
+    if len(data) < _LONG:
+        return data.count(b"{") + data.count(b"[") > most
+    for sign in (b"{", b"["):
+        at = data.find(sign)
+        while at >= 0:
+            if not most:
+                return True
+            most -= 1
+            at = data.find(sign, at + 1)
+    return False
 
 
 def _as_text(part: bytes) -> bytes:

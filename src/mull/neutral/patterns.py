@@ -6,24 +6,28 @@ Compiling one takes longer than importing a module, and few are needed at startu
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import Any, AnyStr, cast
 
 __all__ = ["pattern"]
 
-_USES = ("findall", "finditer", "fullmatch", "match", "search", "split", "sub")
 
-
-def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """`re.compile`, on first use."""
-    return cast("re.Pattern[str]", _Pattern(text, flags))
+    return cast("re.Pattern[AnyStr]", _Pattern(text, flags))
 
 
-class _Pattern:
-    def __init__(self, text: str, flags: int) -> None:
+class _Compiled:
+    """A pattern in use: everything a compiled one has, found without a detour."""
+
+
+class _Pattern(_Compiled):
+    def __init__(self, text: str | bytes, flags: int) -> None:
         self._text = text
         self._flags = flags
 
     def __getattr__(self, name: str) -> Any:
         compiled = re.compile(self._text, self._flags)
-        vars(self).update((use, getattr(compiled, use)) for use in _USES)
+        public = (use for use in dir(compiled) if not use.startswith("_"))
+        vars(self).update((use, getattr(compiled, use)) for use in public)
+        self.__class__ = _Compiled  # type: ignore[assignment]
         return getattr(compiled, name)

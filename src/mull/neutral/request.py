@@ -38,7 +38,8 @@ class ToolDefinition(Value, frozen=True):
 
     With `free_text` its input is a text rather than an object; in dialects without such tools, the
     text is the only member of an object, as the schema says. `wire` holds keys that only the
-    dialect of its description has.
+    dialect of its description has. With `strict` the endpoint is to enforce the schema, which must
+    be one that it can enforce.
     """
 
     name: str
@@ -46,6 +47,7 @@ class ToolDefinition(Value, frozen=True):
     parameters: dict[str, Any] = {}
     free_text: bool = False
     wire: Wire | None = None
+    strict: bool = False
 
 
 Tool: TypeAlias = ToolDefinition

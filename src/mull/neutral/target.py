@@ -5,8 +5,6 @@ Compat is how an endpoint behaves on the wire; its JSON and TOML keys are camelC
 key there is an error, because a user wrote it.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -183,6 +181,7 @@ class Compat(Value, frozen=True):
     most_stops: int | None = None
     hosted_tools: bool = False
     namespaces: bool = False
+    strict_tools: bool = True
     system_role: str = "system"
     system_inside: Literal["system", "user"] = "user"
     stream_usage: bool = True
@@ -194,6 +193,7 @@ class Compat(Value, frozen=True):
     result_media: Literal["user", "tool"] = "user"
     assistant_after_results: bool = False
     binds_thinking: bool = False
+    encrypted_reasoning: bool = True
     auth: (
         Literal[
             "bearer",

@@ -5,8 +5,6 @@ notes quote the same fragment: what a user is told is what is sent. The writers 
 of formats; which one an endpoint accepts, and its numbers, are data (compat rows).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias

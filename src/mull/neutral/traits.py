@@ -27,12 +27,15 @@ class Traits(Value, frozen=True):
     one with a budget is. `off_forbids_thoughts`: a request that does not think must not contain
     thinking. `needs_carriers_only`: readable thinking is accepted back, but is of no use in a tool
     chain. `needs_follower`: thinking at the end of an answer is rejected
-    (tailcallhq/forgecode#2107). `takes_fillers`: a placeholder may replace missing thinking.
+    (tailcallhq/forgecode#2107), or, if encrypted, before anything but its `own` follower
+    (vercel/ai#7099). `takes_fillers`: a placeholder may replace missing thinking.
     `marks_calls`: an unsigned call is marked by its sender as not the model's own. `api` is the
     name of the API if its provider has several, and `tools_api` the dialect of the one that accepts
     tools with reasoning, if that is another; `buffer` is the recommended number of output tokens.
     `closes_objects`: it enforces a schema only if every object names all its members.
-    `needs_schema`: it enforces a schema, and nothing less than one. `tool_names` is the pattern of
+    `needs_schema`: it enforces a schema, and nothing less than one. `strict_tools`: it enforces
+    the schema of a tool on request, if every object of it is `closed`, or if every member is
+    required too. `tool_names` is the pattern of
     the names that its endpoints accept, as published by the strictest of them. For a server:
     `answer_ids` and `call_ids` are the prefixes of the ids of answers and calls, `envelope` is the
     carrier that clients return unread, and with `signs_calls` it is on calls.
@@ -54,7 +57,7 @@ class Traits(Value, frozen=True):
     needs_limit: Literal["always", "budget"] | None = None
     off_forbids_thoughts: bool = False
     needs_carriers_only: bool = False
-    needs_follower: bool = False
+    needs_follower: Literal["any", "own"] | None = None
     takes_fillers: bool = False
     marks_calls: bool = False
     api: str | None = None
@@ -62,6 +65,7 @@ class Traits(Value, frozen=True):
     buffer: int | None = None
     closes_objects: bool = False
     needs_schema: bool = False
+    strict_tools: Literal["whole", "closed"] | None = None
     tool_names: str = "[a-zA-Z0-9_-]{1,64}"
     answer_ids: str = ""
     call_ids: str = "call_"

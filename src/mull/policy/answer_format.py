@@ -8,21 +8,16 @@ a forced tool would end their thinking, or be rejected beside it.
 
 from __future__ import annotations
 
-import json
-import re
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
-from mull.dialects.schemas import has_open_objects
 from mull.dialects.traits import TRAITS
-from mull.neutral.messages import Message
 from mull.neutral.request import AnswerFormat, NamedTool, Note, RequestOptions, Tool
 from mull.neutral.target import Target
-from mull.policy.partial_json import value_start
 
-__all__ = ["FormatWay", "answer_value", "ask_in_format", "format_notes", "format_way", "tool_name"]
+__all__ = ["FormatWay", "ask_in_format", "format_notes", "format_way", "tool_name"]
 
 FormatWay: TypeAlias = Literal["native", "tool", "prompt"]
 
@@ -36,8 +31,6 @@ Your answer must be a single JSON value that fits the JSON schema below. Write t
 words before or after it, no code fence.
 
 """
-_JSON = json.JSONDecoder()
-_FENCED = re.compile(r"```[^\n]*\n(.*?)\n?```", re.DOTALL)
 
 
 def format_way(options: RequestOptions, target: Target) -> FormatWay:
@@ -57,6 +50,8 @@ def _is_held(wanted: AnswerFormat | None, target: Target) -> bool:
     schema, traits = wanted.schema if wanted is not None else None, TRAITS[target.dialect]
     if schema is None:
         return not traits.needs_schema
+    from mull.dialects.schemas import has_open_objects
+
     return not (traits.closes_objects and has_open_objects(schema))
 
 
@@ -90,50 +85,3 @@ def format_notes(options: RequestOptions, target: Target) -> list[Note]:
         return []
     way = format_way(options, target)
     return [Note("format", _SAID[way], requested="schema", effective=way, kind="way")]
-
-
-def answer_value(message: Message, wanted: AnswerFormat) -> Any:
-    """The JSON value of an answer, from a call or from its text.
-
-    Raises:
-        ValueError: there is none; says why.
-    """
-    for call in message.tool_calls:
-        if call.name == tool_name(wanted):
-            return call.input
-    text = message.text.strip()
-    if not text:
-        raise ValueError("the answer is empty")
-    try:
-        return _decode(text)
-    except ValueError as error:
-        for found in _embedded(text):
-            return found
-        raise ValueError(f"the answer is not JSON ({error})") from None
-
-
-def _decode(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ValueError(str(error)) from None
-
-
-def _embedded(text: str) -> list[Any]:
-    """The only value within text: in a fence, from the first bracket to the last, or from the
-    first on that begins one.
-    """
-    tries = [found[1] for found in _FENCED.finditer(text)][-1:]
-    starts = [at for sign in "{[" if (at := text.find(sign)) >= 0]
-    if starts:
-        tries.append(text[min(starts) : max(text.rfind("}"), text.rfind("]")) + 1])
-    for one in tries:
-        try:
-            return [_decode(one)]
-        except ValueError:
-            continue
-    start = value_start(text)
-    try:
-        return [] if start is None else [_JSON.raw_decode(text, start)[0]]
-    except (ValueError, RecursionError):
-        return []

@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias
 
 from mull.neutral.blocks import Value
 from mull.neutral.errors import SettingError
+from mull.neutral.patterns import pattern
 from mull.policy.commands import allow_parts, deny_parts
 from mull.policy.globs import escape, fixed_start, has_wildcard, path_matches, text_matches
 from mull.policy.hazards import is_hazardous
@@ -39,7 +40,7 @@ __all__ = [
 Mode: TypeAlias = Literal["ask", "accept-edits", "yes", "read-only"]
 Effect: TypeAlias = Literal["allow", "deny"]
 
-_RULE = re.compile(r"([^()\s]+)(?:\((.+)\))?", re.DOTALL)
+_RULE = pattern(r"([^()\s]+)(?:\((.+)\))?", re.DOTALL)
 
 
 class Subject(Value, frozen=True):

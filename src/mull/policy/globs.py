@@ -12,10 +12,12 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from mull.neutral.patterns import pattern
+
 __all__ = ["escape", "expand_braces", "fixed_start", "has_wildcard", "path_matches", "text_matches"]
 
-_WILD = re.compile(r"\\.|[*?\[]", re.DOTALL)
-_SPECIAL = re.compile(r"([*?\[\\])")
+_WILD = pattern(r"\\.|[*?\[]", re.DOTALL)
+_SPECIAL = pattern(r"([*?\[\\])")
 _MOST_BRACES = 64
 
 

@@ -11,13 +11,15 @@ from typing import Any
 
 import msgspec
 
+from mull.neutral.patterns import pattern
+
 __all__ = ["PartialJson", "value_start"]
 
-_BLANK = re.compile(r"\s*")
-_FENCE = re.compile(r"```[^\n`]*\n\s*")
-_VALUE = re.compile(r'\{(?=\s*["}])|\[(?=\s*[\[{"])')
-_TOKEN = re.compile(r'["{}\[\],:]|[^\s"{}\[\],:]++')
-_CERTAIN_TEXT = re.compile(
+_BLANK = pattern(r"\s*")
+_FENCE = pattern(r"```[^\n`]*\n\s*")
+_VALUE = pattern(r'\{(?=\s*["}])|\[(?=\s*[\[{"])')
+_TOKEN = pattern(r'["{}\[\],:]|[^\s"{}\[\],:]++')
+_CERTAIN_TEXT = pattern(
     r'(?:[^"\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}'
     r"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})*+",
     re.DOTALL,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from operator import add, sub
 
+from msgspec import Struct
 from msgspec.structs import astuple
 
 from mull.neutral.blocks import (
@@ -22,7 +23,7 @@ from mull.neutral.blocks import (
 from mull.neutral.messages import Message, Role
 from mull.policy.tokens import MESSAGE_OVERHEAD
 
-__all__ = ["Parts", "Sums", "count_message", "count_parts"]
+__all__ = ["Counted", "Parts", "Sums", "count_message", "count_parts"]
 
 
 class Parts(Value, frozen=True):
@@ -84,30 +85,42 @@ def count_message(message: Message, count: Callable[[Block], int]) -> dict[str, 
 
 def count_parts(messages: Iterable[Message], count: Callable[[Block], int]) -> Parts:
     """The tokens of messages."""
-    sums = Sums()
+    found: dict[str, int] = {}
     for message in messages:
-        sums.add(count_message(message, count))
-    return sums.parts
+        for part, tokens in count_message(message, count).items():
+            found[part] = found.get(part, 0) + tokens
+    return Parts(**found)
+
+
+class Counted(Struct, frozen=True):
+    """The tokens of a message by part, as `count_message` gives them, and their total when they are
+    estimated from characters."""
+
+    parts: Mapping[str, int]
+    characters: int
 
 
 class Sums:
-    """Adds up the tokens of messages, as `count_message` counts them."""
+    """Adds up the tokens of messages."""
 
-    __slots__ = ("_found",)
+    __slots__ = ("_found", "characters")
 
     def __init__(self) -> None:
         self._found: dict[str, int] = {}
+        self.characters = 0
 
-    def add(self, counted: Mapping[str, int]) -> None:
+    def add(self, counted: Counted) -> None:
         """Add a message."""
         found = self._found
-        for part, tokens in counted.items():
+        for part, tokens in counted.parts.items():
             found[part] = found.get(part, 0) + tokens
+        self.characters += counted.characters
 
-    def remove(self, counted: Mapping[str, int]) -> None:
+    def remove(self, counted: Counted) -> None:
         """Take a message out that was added."""
-        for part, tokens in counted.items():
+        for part, tokens in counted.parts.items():
             self._found[part] -= tokens
+        self.characters -= counted.characters
 
     @property
     def parts(self) -> Parts:

@@ -8,7 +8,7 @@ changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -51,7 +51,6 @@ from mull.policy.tokens import (
     count_block,
     count_tools,
 )
-from mull.policy.view.binding import hash_opening
 from mull.policy.view.calls import names_on_wire, wire_name
 from mull.policy.view.intake import intake_of
 from mull.policy.view.log import LogView, Memory
@@ -250,7 +249,7 @@ def prepare(
     )
 
 
-class LongThought(NamedTuple):
+class LongThought(Struct, frozen=True):
     """The position of a thinking block: block `block` of the message at `entry` of the log."""
 
     entry: int
@@ -284,7 +283,7 @@ def uncondensed(
     ]
 
 
-class _Count(NamedTuple):
+class _Count(Struct, frozen=True):
     """The tokens in a request: estimated from characters, and by the best estimate."""
 
     characters: int
@@ -292,7 +291,7 @@ class _Count(NamedTuple):
     reported: int | None
 
 
-class _Settled(NamedTuple):
+class _Settled(Struct, frozen=True):
     view: LogView
     planned: Planned
     fixed: Parts
@@ -309,7 +308,7 @@ def _settle(made: Made, target: Target, options: RequestOptions) -> _Settled:
     planned = plan(target, snapshot, **limits)
     rules = _rules(made, target, planned)
     view = memory.view(log, rules, counter)
-    count = _count(made, target, rules, (fixed + view.parts).total)
+    count = _count(made, target, view, fixed)
     thought = planned.thinks
     if planned.minds_size or is_full(window_of(target, snapshot), count.estimate):
         planned = plan(target, snapshot, **limits, used=count.estimate)
@@ -322,24 +321,23 @@ def _settle(made: Made, target: Target, options: RequestOptions) -> _Settled:
     if planned.thinks != thought:
         rules = _rules(made, target, planned)
         view = memory.view(log, rules, counter)
-        count = _count(made, target, rules, (fixed + view.parts).total)
+        count = _count(made, target, view, fixed)
     return _Settled(view, planned, fixed, count)
 
 
-def _count(made: Made, target: Target, rules: Rules, tokens: int) -> _Count:
+def _count(made: Made, target: Target, view: LogView, fixed: Parts) -> _Count:
     """The count of a view, corrected by the provider's count of the last request."""
-    characters = tokens
+    tokens, rough = (fixed + view.parts).total, fixed
     if made.counter.name != CHARACTERS.name:
-        fixed = _count_fixed(_asked(made, target), target, CHARACTERS)
-        view = _memories[made.log].view(made.log, rules, CHARACTERS)
-        characters = (fixed + view.parts).total
+        rough = _count_fixed(_asked(made, target), target, CHARACTERS)
+    characters = rough.total + view.characters
     last = made.amendment.counted or last_report(made.log, target.origin, characters)
     if last is None:
         return _Count(characters, tokens, None)
     return _Count(characters, corrected(tokens, characters, last), last.input)
 
 
-class _History(NamedTuple):
+class _History(Struct, frozen=True):
     """The part of the log that is sent, with its token count."""
 
     messages: Sequence[Message]
@@ -357,6 +355,8 @@ def _history(made: Made, view: LogView, target: Target) -> _History:
         parts = count_parts(amended, view.count)
     if not target.compat.binds_thinking:
         return _History(amended, parts)
+    from mull.policy.view.binding import hash_opening
+
     bound = _memories[made.log].bound(made.log, amended, hash_opening(_asked(made, target)))
     gone = Parts(thinking=sum(map(view.count, bound.left_out())))
     return _History(bound.messages, parts - gone, bound.prefix, bound.notes())

@@ -10,9 +10,12 @@ from collections.abc import Iterable, Mapping
 
 from mull.neutral.patterns import pattern
 
-__all__ = ["closest", "join_or", "looks_secret", "quote", "quote_value"]
+__all__ = ["NO_PROFILE", "closest", "join_or", "looks_secret", "quote", "quote_value"]
 
+NO_PROFILE = "none"
+"""Stands for "no profile" wherever one is named, so no profile can be called so."""
 _LONGEST = 60
+_SHORTEST_SECRET = 15
 
 # model ids may begin like keys do (xai-…, hf-…), so most kinds ask for a long run of key letters
 _SECRET = pattern(
@@ -31,7 +34,7 @@ _SECRET = pattern(
 
 def looks_secret(text: str) -> bool:
     """Whether the text has the shape of an API key or another credential."""
-    return _SECRET.search(text) is not None
+    return len(text) >= _SHORTEST_SECRET and _SECRET.search(text) is not None
 
 
 def quote(text: str) -> str:
@@ -39,7 +42,9 @@ def quote(text: str) -> str:
     if looks_secret(text):
         return '"…" (not shown: it looks like a key)'
     short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-    return '"' + "".join(_escape(char) for char in short) + '"'
+    if not short.isprintable() or '"' in short or "\\" in short:
+        short = "".join(map(_escape, short))
+    return f'"{short}"'
 
 
 def _escape(char: str) -> str:

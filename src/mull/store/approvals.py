@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from mull.neutral.errors import ConfigError, SettingError
+from mull.neutral.patterns import pattern
 from mull.policy.approval import Effect, Rule, parse_rule
 from mull.store.files import read_bytes, write_atomic
 from mull.store.paths import config_dir
@@ -37,8 +38,8 @@ TOOLS_FILE = "tools.toml"
 PROJECT_FILE = f".mull/{TOOLS_FILE}"
 
 _LARGEST = 1 << 20
-_ALLOW = re.compile(r"^[ \t]*allow[ \t]*=[ \t]*\[", re.MULTILINE)
-_NEXT_TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
+_ALLOW = pattern(r"^[ \t]*allow[ \t]*=[ \t]*\[", re.MULTILINE)
+_NEXT_TABLE = pattern(r"^[ \t]*\[", re.MULTILINE)
 
 
 class ToolPolicy(Struct, frozen=True):

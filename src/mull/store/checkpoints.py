@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable
-from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
@@ -98,6 +97,8 @@ class Checkpoints:
 
 def digest_of(content: bytes) -> str:
     """The name of a content."""
+    from hashlib import sha256
+
     return sha256(content).hexdigest()
 
 

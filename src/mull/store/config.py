@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from mull.neutral.errors import CatalogError, ConfigError, SettingError
 from mull.neutral.messages import Dialect
+from mull.neutral.patterns import pattern
 from mull.settings.addresses import without_secrets
 from mull.settings.model import parse_model
 from mull.settings.registry import SettingValue, parse_all
@@ -181,7 +182,7 @@ def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]
             yield f"{above}{key}", value
 
 
-_PROVIDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+_PROVIDER_NAME = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 
 def _provider(table: Mapping[str, Any], name: str, file: str) -> ProviderConfig:

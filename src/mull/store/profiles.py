@@ -13,13 +13,10 @@ from pathlib import Path
 from mull.neutral.errors import ConfigError, ProfileError
 from mull.neutral.patterns import pattern
 from mull.settings.profile import Profile, profile_from_json, profile_to_json
-from mull.settings.words import closest, quote
+from mull.settings.words import NO_PROFILE, closest, quote
 from mull.store.files import read_bytes, remove, write_atomic
 
-__all__ = ["NO_PROFILE", "Profiles"]
-
-NO_PROFILE = "none"
-"""Stands for "no profile" wherever one is named, so no profile can be called so."""
+__all__ = ["Profiles"]
 
 _NAME = pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])?", re.ASCII)
 # Windows opens devices under these names, with any ending

@@ -75,7 +75,7 @@ def test_results_come_as_they_are_there_and_in_order():
         first = [next(batch), next(batch)]
         assert sorted(texts(first)) == ["B", "C"]
         slow.open()
-        assert texts(batch.results()) == ["A"]
+        assert texts(batch.results()) == ["A", "B", "C"]
         assert [one.result.thinking for one in run(server, ["x", "y"]).results()] == [
             "about X",
             "about Y",
@@ -317,7 +317,7 @@ def test_changed_options_are_noticed(tmp_path, options, words):
     assert file.read_bytes() == kept
 
 
-def test_a_torn_line_is_set_aside_and_its_item_asked_again(tmp_path):
+def test_a_torn_line_is_removed_and_its_item_asked_again(tmp_path):
     file = tmp_path / "out.jsonl"
     items = ["a", "b", "c"]
     with ScriptedServer(echo) as server:
@@ -329,7 +329,14 @@ def test_a_torn_line_is_set_aside_and_its_item_asked_again(tmp_path):
             again = run(server, items, file=file)
             assert texts(again.results()) == ["A", "B", "C"]
             assert len(server.requests) == asked + 1
-            assert len(again.notes) == 1
+            (note,) = again.notes
+            assert "was incomplete and is removed" in note
+            lines = file.read_bytes().split(b"\n")
+            assert [json.loads(line)["type"] for line in lines[:-1]] == ["batch", *["result"] * 3]
+            assert not lines[-1]
+        file.write_bytes(whole[:-1])  # only the end of the line is missing
+        assert all(one.stored for one in run(server, ["a", "b"], file=file))
+        assert file.read_bytes() == whole
         assert all(one.stored for one in run(server, items, file=file))
 
 
@@ -548,3 +555,46 @@ def test_tools_that_are_only_described_are_offered_in_every_form():
         (result,) = run(server, ["a"], tools=[declared, search]).results()
     assert result.error is None
     assert server.requests[-1].json["tools"][0]["function"]["name"] == "f"
+
+
+def test_results_are_all_results_also_after_some_were_iterated_over():
+    with ScriptedServer(echo) as server:
+        batch = run(server, ["a", "b", "c"])
+        next(batch)
+        assert texts(batch.results()) == ["A", "B", "C"] == texts(batch.results())
+
+        async def rest():
+            asked = mull.batch_async(["a", "b"], MODEL, base_url=server.url, progress=False)
+            await anext(asked)
+            return await asked
+
+        assert texts(asyncio.run(rest())) == ["A", "B"]
+
+
+def broken_items():
+    yield "a"
+    yield "b"
+    raise KeyError("title")
+
+
+def test_items_that_cannot_be_read_end_the_batch_after_those_before_them(tmp_path):
+    file = tmp_path / "answers.jsonl"
+    slow = Gate()
+
+    def script(request):
+        made = echo(request)
+        return changed(made, steps=(slow, *made.steps)) if question(request) == "a" else made
+
+    with ScriptedServer(script) as server:
+        batch = run(server, broken_items(), file=file)
+        assert next(batch).result.text == "B"
+        slow.open()
+        with pytest.raises(mull.LocalError, match=r"item 2 .*KeyError: 'title'.*the same file"):
+            batch.results()
+        assert texts(batch.results()) == ["A", "B"]
+        again = run(server, ["a", "b", "c"], file=file).results()
+    assert [one.stored for one in again] == [True, True, False]
+    with ScriptedServer(echo) as server:
+        batch = mull.batch_async(broken_items(), MODEL, base_url=server.url, progress=False)
+        with pytest.raises(mull.LocalError, match="item 2"):
+            asyncio.run(batch.results())

@@ -1,8 +1,8 @@
 """The file of a batch: one line for each answer, written as soon as it is there.
 
 The first line says which model and options the batch has. A line is written whole and at once, so
-that a process that is killed leaves at most the beginning of one: such a line is set aside, and its
-item asked again. Only one process writes a file.
+that a process that is killed leaves at most the beginning of one: it is cut off, and its item asked
+again. Only one process writes a file.
 """
 
 from __future__ import annotations
@@ -123,9 +123,8 @@ class BatchFile:
             raise
 
     def _load(self, model: str, options: Mapping[str, Any]) -> None:
-        is_first, whole = True, True
+        is_first, end = True, 0
         for number, (at, line) in enumerate(self._lines(), 1):
-            whole = line.endswith(b"\n")
             try:
                 head = msgspec.json.decode(line, type=_Head)
                 if head.type in get_args(_SUBMISSIONS):
@@ -136,19 +135,35 @@ class BatchFile:
                         f"{self.path} is not the file of a batch: choose another name for the"
                         " results"
                     ) from None
+                if not line.endswith(b"\n"):
+                    self.notes.append(
+                        f"line {number} of {self.path} was incomplete and is removed: its item is"
+                        " asked again"
+                    )
+                    break
                 self.notes.append(f"line {number} of {self.path} is damaged and was set aside")
+                end = at + len(line)
                 continue
+            end = at + len(line)
             if is_first:
                 self._check(head, model, options)
                 is_first = False
             elif head.type == "result" and not head.error:
                 self._places[head.id] = (head.hash, at)
-        self._file.seek(0, os.SEEK_END)
-        if not whole:
-            self._write(b"\n")
+        self._cut(end)
         if is_first:
             first = {"type": "batch", "version": VERSION, "model": model, "options": dict(options)}
             self.append(first)
+
+    def _cut(self, end: int) -> None:
+        """Let the file end after its last whole line."""
+        self._file.seek(0, os.SEEK_END)
+        if self._file.tell() > end:
+            self._file.seek(end)
+            self._file.truncate()
+        self._file.seek(max(0, end - 1))
+        if self._file.read(1) not in (b"", b"\n"):
+            self._write(b"\n")
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         """The lines, each with its place."""

@@ -86,17 +86,12 @@ def _work(
     return Work(items, model, {**options}, concurrency=concurrency, file=path)
 
 
-class Batch:
-    """A batch, and an iterator over its results as they come. Leaving it stops what is under way;
-    answers that are stored in its file stay.
-    """
+class _Front:
+    """What every batch tells about itself while it runs."""
 
-    def __init__(self, work: Work, progress: bool | TextIO | None = None) -> None:
+    def __init__(self, work: Work) -> None:
         self._work = work
-        display = display_for(progress)
-        self._results: Generator[BatchResult, None, None] = shared.loop().stream(
-            lambda put: work.run(put, display)
-        )
+        self._given: list[BatchResult] = []
 
     @property
     def progress(self) -> BatchProgress:
@@ -111,15 +106,35 @@ class Batch:
     def _repr_html_(self) -> str:
         return html_of(self.progress)
 
+    def _in_order(self) -> list[BatchResult]:
+        """The results so far, in the order of the items."""
+        return sorted(self._given, key=lambda one: one.index)
+
+
+class Batch(_Front):
+    """A batch, and an iterator over its results as they come. Leaving it stops what is under way;
+    answers that are stored in its file stay.
+    """
+
+    def __init__(self, work: Work, progress: bool | TextIO | None = None) -> None:
+        super().__init__(work)
+        display = display_for(progress)
+        self._results: Generator[BatchResult, None, None] = shared.loop().stream(
+            lambda put: work.run(put, display)
+        )
+
     def __iter__(self) -> Iterator[BatchResult]:
         return self
 
     def __next__(self) -> BatchResult:
-        return next(self._results)
+        self._given.append(next(self._results))
+        return self._given[-1]
 
     def results(self) -> list[BatchResult]:
-        """Wait for the rest, and give it in the order of the items."""
-        return sorted(self, key=lambda one: one.index)
+        """Wait for the rest, and give all results in the order of the items."""
+        for _ in self:
+            pass
+        return self._in_order()
 
     def __enter__(self) -> Self:
         return self
@@ -142,30 +157,17 @@ class Batch:
         shared.loop().run(self._work.cancel)
 
 
-class AsyncBatch:
+class AsyncBatch(_Front):
     """A batch on the caller's event loop: `async for` gives its results as they come, `await` all
     of them in the order of the items.
     """
 
     def __init__(self, work: Work, progress: bool | TextIO | None = None) -> None:
-        self._work = work
+        super().__init__(work)
         self._display = display_for(progress)
         self._come: asyncio.Queue[BatchResult | None] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
         self._is_over = False
-
-    @property
-    def progress(self) -> BatchProgress:
-        """How far it has come; also its usage and cost."""
-        return self._work.progress
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was noticed: a changed item, a damaged line of the file."""
-        return tuple(self._work.notes)
-
-    def _repr_html_(self) -> str:
-        return html_of(self.progress)
 
     def __aiter__(self) -> Self:
         return self
@@ -186,11 +188,14 @@ class AsyncBatch:
             self._is_over = True
             self._task.result()
             raise StopAsyncIteration
+        self._given.append(one)
         return one
 
     async def results(self) -> list[BatchResult]:
-        """Wait for the rest, and give it in the order of the items."""
-        return sorted([one async for one in self], key=lambda one: one.index)
+        """Wait for the rest, and give all results in the order of the items."""
+        async for _ in self:
+            pass
+        return self._in_order()
 
     def __await__(self) -> Generator[Any, None, list[BatchResult]]:
         return self.results().__await__()

@@ -61,10 +61,10 @@ def read_items(given: Iterable[Any]) -> Iterator[Item]:
     """The items as they are asked for; one that cannot be read says why.
 
     Raises:
-        LocalError: two items have the same id.
+        LocalError: the iterable that the items come from failed; says after how many.
     """
     seen: dict[str, int] = {}
-    for index, one in enumerate(given):
+    for index, one in enumerate(_each(given)):
         try:
             item = _read(index, one)
         except LocalError as error:
@@ -77,6 +77,20 @@ def read_items(given: Iterable[Any]) -> Iterator[Item]:
             else:
                 item = msgspec.structs.replace(item, id=f"{item.id}-{count}")
         yield item
+
+
+def _each(given: Iterable[Any]) -> Iterator[Any]:
+    """What the caller's iterable gives; its own errors say where they happened."""
+    index = 0
+    try:
+        for index, one in enumerate(given, 1):  # noqa: B007 - an error names the next
+            yield one
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}".removesuffix(": ")
+        raise LocalError(
+            f"item {index} of the batch could not be read ({what}): the items before it are"
+            " answered; fix it and run the batch again, with the same file if it has one"
+        ) from error
 
 
 def _read(index: int, given: Any) -> Item:

@@ -94,15 +94,19 @@ class Work:
         self.concurrency = concurrency
         self._items = read_items(items)
         self._fatal: MullError | None = None
+        self._broken: LocalError | None = None
 
     async def run(self, put: Callable[[BatchResult], None], display: Display | None) -> None:
         """Ask everything; `put` gets each result as it comes.
 
         Raises:
-            LocalError: the file cannot be used, or two items have the same id.
+            LocalError: the file cannot be used; or the caller's items failed, once those before
+                are answered.
         """
         async with self.opened(display):
             await all_of(self._worker(put) for _ in range(self.concurrency))
+        if self._broken is not None:
+            raise self._broken
 
     @asynccontextmanager
     async def opened(self, display: Display | None) -> AsyncIterator[None]:
@@ -129,7 +133,7 @@ class Work:
         return f"paused for {say_seconds(pause)}" if pause > 0 else ""
 
     async def _worker(self, put: Callable[[BatchResult], None]) -> None:
-        for item in self._items:
+        for item in self._taken():
             one = self.known(item)
             if one is None:
                 one = await self._asked(item)
@@ -137,6 +141,13 @@ class Work:
                 await asyncio.sleep(0)  # there may be thousands of them
             self.progress.add(one)
             put(one)
+
+    def _taken(self) -> Iterator[Item]:
+        """The items that no other worker took."""
+        try:
+            yield from self._items
+        except LocalError as error:
+            self._broken = error
 
     async def cancel(self) -> None:
         """End what runs elsewhere.

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
 
-from mull.agent.tools.tool import Outcome, PreparedCall, RunnableTool, ToolContext
-from mull.neutral.blocks import ToolCallBlock
+from mull.agent.tools.around import ToolAround
+from mull.agent.tools.tool import Outcome, RunnableTool, ToolContext, Work
 from mull.neutral.errors import LocalError
 
 __all__ = ["at", "at_now", "from_here"]
@@ -68,30 +67,14 @@ def from_here(
     here = _running_loop()
     if home is None or here is None or here is home:
         return tools
-    return {name: _Elsewhere(tool, home) for name, tool in tools.items()}
 
+    async def over_there(work: Work, context: ToolContext) -> Outcome:
+        async def there() -> Outcome:
+            return await work(context)
 
-class _Elsewhere:
-    """A tool whose calls run on another loop."""
+        return await at(home, there)
 
-    def __init__(self, tool: RunnableTool, home: asyncio.AbstractEventLoop) -> None:
-        self._tool = tool
-        self._home = home
-        self.definition = tool.definition
-        self.changes = tool.changes
-        self.source = tool.source
-
-    def prepare(self, call: ToolCallBlock) -> PreparedCall:
-        """The same call, run over there."""
-        prepared = self._tool.prepare(call)
-
-        async def work(context: ToolContext) -> Outcome:
-            async def there() -> Outcome:
-                return await prepared.work(context)
-
-            return await at(self._home, there)
-
-        return replace(prepared, work=work)
+    return {name: ToolAround(tool, over_there) for name, tool in tools.items()}
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

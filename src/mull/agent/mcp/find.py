@@ -30,6 +30,7 @@ from mull.agent.tools.tool import (
     schema_of,
 )
 from mull.neutral.blocks import ToolCallBlock
+from mull.neutral.patterns import pattern
 from mull.neutral.request import Tool
 from mull.policy.approval import Asked
 
@@ -39,7 +40,7 @@ FIND_TOOLS = "find_tools"
 _MOST_FOUND = 8
 _LONGEST_NAMES = 6_000
 _BYTES_PER_TOKEN = 4
-_WORDS = re.compile(r"[^\W_]+")
+_WORDS = pattern(r"[^\W_]+")
 _COMMON = frozenset(
     "a an and as at by for from in is it of on or that the this to tool with".split()
 )

@@ -8,9 +8,10 @@ is done for a line that is not a valid message, so that the waiting caller gets 
 from __future__ import annotations
 
 import json
-import re
 
 from msgspec import Struct
+
+from mull.neutral.patterns import pattern
 
 __all__ = ["MOST_BYTES", "Lines", "LongLine", "answered_id", "too_large"]
 
@@ -19,8 +20,8 @@ MOST_BYTES = 16 * 1024 * 1024
 _KEPT = 256
 
 # the Python SDK writes the id first, the TypeScript SDK last
-_AT_START = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,')
-_AT_END = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+_AT_START = pattern(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,')
+_AT_END = pattern(rb'"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 
 
 def too_large(size: int | None = None) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mull.agent.mcp.lines import Lines, LongLine
-from mull.client.refusal import scrub
+from mull.client.secrets import scrub
 from mull.store.files import make_parents
 
 __all__ = ["ServerLog"]

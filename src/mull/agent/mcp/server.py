@@ -19,7 +19,7 @@ from mull.agent.mcp.log import ServerLog
 from mull.agent.mcp.memory import Listing, Memory, is_same_tool
 from mull.agent.mcp.oauth import Login
 from mull.agent.mcp.settled import Settled, settle
-from mull.client.refusal import scrub
+from mull.client.secrets import scrub
 from mull.neutral.errors import MullError, RemoteError
 from mull.store.keys import Keys
 from mull.store.mcp import McpConfig

@@ -14,13 +14,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from mull.neutral.errors import ConfigError
+from mull.neutral.patterns import pattern
 from mull.settings.words import looks_secret
 from mull.store.mcp import McpConfig
 
 __all__ = ["Settled", "filled", "names_secret", "refers", "settle", "without_references"]
 
-_REFERENCE = re.compile(r"\$(?:(\$)|\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
-_SECRET_NAME = re.compile(
+_REFERENCE = pattern(r"\$(?:(\$)|\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
+_SECRET_NAME = pattern(
     r"(?:^|[_-])(?:key|apikey|token|pat|secret|password|passwd|passphrase|pwd|auth|authorization"
     r"|bearer|credentials?|cookie|jwt|sig|signature)(?:$|[_-])",
     re.IGNORECASE,

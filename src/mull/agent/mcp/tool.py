@@ -12,7 +12,6 @@ according to the server or the user. A server cannot exempt itself from approval
 
 from __future__ import annotations
 
-import re
 from hashlib import sha256
 from typing import Any
 
@@ -32,6 +31,7 @@ from mull.agent.tools.tool import (
 )
 from mull.neutral.blocks import ToolCallBlock
 from mull.neutral.errors import RemoteError
+from mull.neutral.patterns import pattern
 from mull.neutral.request import Tool
 from mull.policy.approval import Asked
 
@@ -45,7 +45,7 @@ _LARGEST_SCHEMA = 64_000
 _LONGEST = 64
 """What the strictest API accepts (OpenAI and Anthropic)."""
 _HASH = 8
-_REFUSED = re.compile(r"[^A-Za-z0-9_-]")
+_REFUSED = pattern(r"[^A-Za-z0-9_-]")
 
 
 class McpTool:

@@ -10,14 +10,15 @@ from typing import NamedTuple
 
 from mull.agent.tools.differ import hunks
 from mull.agent.tools.shown import visible
+from mull.neutral.patterns import pattern
 
 __all__ = ["Diff", "diff", "not_found"]
 
 _CONTEXT = 3
 _NO_BREAK = "\\ No newline at end of file"
 
-_NUMBERED = re.compile(r"^\s*\d+\t", re.MULTILINE)
-_WORD = re.compile(r"\w+")
+_NUMBERED = pattern(r"^\s*\d+\t", re.MULTILINE)
+_WORD = pattern(r"\w+")
 _AROUND = 2
 _MOST_COMPARED = 200
 _LONGEST_LINE = 300

@@ -16,11 +16,12 @@ from typing import Literal, NamedTuple, TypeAlias
 from mull.agent.tools.replace import usual_break, with_breaks
 from mull.agent.tools.shown import one_line
 from mull.agent.tools.tool import ToolFailure
+from mull.neutral.patterns import pattern
 
 __all__ = ["FilePatch", "Hunk", "apply_hunks", "parse_patch"]
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
-_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)")
+_FILE = pattern(r"\*\*\* (Add|Update|Delete) File: (.+)")
 _MOVE = "*** Move to: "
 _SHOWN = 5
 _LAST = "*** End of File"

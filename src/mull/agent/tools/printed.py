@@ -8,11 +8,12 @@ not depend on where they are split.
 from __future__ import annotations
 
 import codecs
-import re
+
+from mull.neutral.patterns import pattern
 
 __all__ = ["Printed", "printed"]
 
-_SEQUENCE = re.compile(
+_SEQUENCE = pattern(
     r"\x1b(?:"
     r"\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movements
     r"|[\]PX^_][^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC: titles, links
@@ -20,8 +21,8 @@ _SEQUENCE = re.compile(
     r"|[0-OQ-WYZ\\`-~]"
     r")"
 )
-_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\x9c\n]*\x1b?|[ -/]*)\Z")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNFINISHED = pattern(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\x9c\n]*\x1b?|[ -/]*)\Z")
+_CONTROLS = pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _LONGEST = 8 << 10
 """Maximum characters held back: the end of a sequence, or of an overwritten line."""
 

@@ -8,10 +8,10 @@ are carried as lone surrogates and come out unchanged.
 from __future__ import annotations
 
 import codecs
-import re
 from typing import NamedTuple
 
 from mull.agent.tools.shown import plural
+from mull.neutral.patterns import pattern
 
 __all__ = [
     "HEAD",
@@ -61,9 +61,9 @@ _MARKED = (
 
 _WESTERN = Encoding("cp1252")
 _UNSURE = Encoding("utf-8", is_sure=False)
-_NO_CHARACTER = re.compile("[\udc80-\udcff]")
-BEYOND_ASCII = re.compile("[\x80-\ud7ff\ue000-\U0010ffff]")
-_HIGH = re.compile(rb"[\x80-\xff]+")
+_NO_CHARACTER = pattern("[\udc80-\udcff]")
+BEYOND_ASCII = pattern("[^\x00-\x7f\ud800-\udfff]")
+_HIGH = pattern(rb"[\x80-\xff]+")
 
 _IMAGES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),

@@ -15,13 +15,14 @@ TRAITS = Traits(
     key_header="x-api-key",
     needs_limit="always",
     off_forbids_thoughts=True,
-    needs_follower=True,
+    needs_follower="any",
     takes_fillers=True,
     tool_names="[a-zA-Z0-9_-]{1,128}",
     answer_ids="msg_",
     call_ids="toolu_",
     closes_objects=True,
     needs_schema=True,
+    strict_tools="closed",
     parameters={
         "temperature": ("temperature",),
         "top_p": ("top_p",),
@@ -50,7 +51,6 @@ TRAITS = Traits(
             "tools[].cache_control",
             "tools[].defer_loading",
             "tools[].eager_input_streaming",
-            "tools[].strict",
         }
     ),
 )

@@ -106,7 +106,8 @@ def _max_tokens(request: Request) -> int:
 def _tool(tool: Tool) -> dict[str, Any]:
     described = {"description": tool.description} if tool.description else {}
     schema = {"type": "object", **tool.parameters}
-    return {"name": tool.name, **described, "input_schema": schema}
+    strict = {"strict": True} if tool.strict else {}
+    return {"name": tool.name, **described, "input_schema": schema, **strict}
 
 
 def _tool_choice(choice: ToolChoice) -> dict[str, Any]:

@@ -14,10 +14,11 @@ TRAITS = Traits(
     "thoughts",
     needs_limit="budget",
     off_forbids_thoughts=True,
-    needs_follower=True,
+    needs_follower="any",
     call_ids="tooluse_",
     closes_objects=True,
     needs_schema=True,
+    strict_tools="closed",
     parameters={
         "temperature": ("inferenceConfig.temperature",),
         "top_p": ("inferenceConfig.topP",),

@@ -72,6 +72,8 @@ class ChunkInterpreter:
         """Events of one message of the stream."""
         if type(value) is not dict:
             return []
+        if event == "contentBlockDelta":
+            return self._take_delta(value)
         step = self._steps.get(event or "")
         if step is not None:
             return step(value)
@@ -135,10 +137,10 @@ class ChunkInterpreter:
         return [Started()]
 
     def _take_delta(self, value: dict[str, Any]) -> list[Event]:
-        delta = value.get("delta")
+        get = value.get
+        delta, index = get("delta"), get("contentBlockIndex")
         if type(delta) is not dict:
             return []
-        index = value.get("contentBlockIndex")
         part = self._parts.get(index) if type(index) is int else self._newest
         if part is not None:
             return part.take(delta)

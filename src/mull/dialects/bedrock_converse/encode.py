@@ -121,7 +121,8 @@ def _format(wanted: AnswerFormat, schema: dict[str, Any]) -> dict[str, Any]:
 def _tool(tool: Tool) -> dict[str, Any]:
     described = {"description": tool.description} if tool.description else {}
     schema = {"json": {"type": "object", **tool.parameters}}
-    return {"toolSpec": {"name": tool.name, **described, "inputSchema": schema}}
+    strict = {"strict": True} if tool.strict else {}
+    return {"toolSpec": {"name": tool.name, **described, "inputSchema": schema, **strict}}
 
 
 def _stand_ins(called: Iterable[str], notes: list[Note]) -> list[dict[str, Any]]:

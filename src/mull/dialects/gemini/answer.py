@@ -65,6 +65,8 @@ class Writer(AnswerWriter):
         return b""
 
     def feed(self, event: Event) -> bytes:
+        if self._held is None and not self.about.as_list:
+            return super().feed(event)
         out = self._feed(event)
         if not self.about.as_list or not out:
             return out
@@ -170,7 +172,7 @@ class Writer(AnswerWriter):
     def _call_part(self, block: Call, arguments: Part) -> Part:
         if block.is_foreign:
             self.leave_out("keys of a call specific to another dialect")
-        kept = {"id": self.call_id(block), **block.kept}
+        kept = {**block.kept, "id": self.call_id(block)}
         return call_part(block.name or "", arguments, kept, self._signature(block.signature))
 
 
@@ -212,7 +214,7 @@ def _part(block: Any, *, own: bool) -> Part | None:
         case ThinkingBlock():
             return thought_part(block.thought, own_keys(block.wire, DIALECT), signature)
         case ToolCallBlock():
-            kept = {"id": block.id, **own_keys(block.wire, DIALECT)}
+            kept = {**own_keys(block.wire, DIALECT), "id": block.id}
             return call_part(block.name, block.input, kept, signature)
         case OpaqueBlock() if own:
             return block.data

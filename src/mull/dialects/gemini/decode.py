@@ -69,16 +69,19 @@ class ChunkInterpreter:
         if candidates is None and isinstance(value.get("response"), dict):
             value = value["response"]  # Code Assist wraps every chunk
             candidates = value.get("candidates")
+        get = value.get
         if not self._started:
             self._start(value, out)
         if candidates:
             for candidate in candidates if type(candidates) is list else [candidates]:
                 self._take_candidate(candidate, out)
         else:
-            self._blocked = read_block(value.get("promptFeedback")) or self._blocked
-        if counts := value.get("usageMetadata"):
-            self._count(counts)
-        if error := value.get("error"):
+            self._blocked = read_block(get("promptFeedback")) or self._blocked
+        if type(counts := get("usageMetadata")) is dict:
+            if None in counts.values():
+                counts = {name: count for name, count in counts.items() if count is not None}
+            self._counts.update(counts)
+        if error := get("error"):
             self._failed = True
             out.append(read_error(error))
         if self._failed or self._blocked is not None:
@@ -119,15 +122,15 @@ class ChunkInterpreter:
     def _take_candidate(self, candidate: Any, out: list[Event]) -> None:
         if type(candidate) is not dict:
             return
-        if candidate.get("index"):
+        get = candidate.get
+        if get("index"):
             self._leave_out_candidate(out)
             return
         self._answered = True
-        if content := candidate.get("content"):
+        if content := get("content"):
             parts = content.get("parts") if type(content) is dict else content
-            for part in parts if type(parts) is list else [parts]:
-                self._take_part(part, out)
-        reason = candidate.get("finishReason")
+            self._take_parts(parts if type(parts) is list else [parts], out)
+        reason = get("finishReason")
         if reason and type(reason) is str and reason != _UNSAID:
             self._reason, self._reason_said = reason, candidate.get("finishMessage")
             self.stage = "closing"
@@ -138,19 +141,20 @@ class ChunkInterpreter:
             self._has_others = True
             out.append(Warned("candidates", "the provider sent several answers: the first is kept"))
 
-    def _take_part(self, part: Any, out: list[Event]) -> None:
+    def _take_parts(self, parts: list[Any], out: list[Event]) -> None:
         """Nearly all parts are only text or only thinking."""
-        if type(part) is dict and not self._calls.is_open:
-            text = part.get("text")
-            if type(text) is str:
-                if len(part) == 1:
-                    if text:
-                        out.append(TextDelta(text))
-                    return
-                if len(part) == 2 and part.get("thought") is True:
-                    out.append(ThinkingDelta(text, None, _SOURCE, "summary"))
-                    return
-        self._take_other(part, out)
+        for part in parts:
+            if type(part) is dict and not self._calls.is_open:
+                text = part.get("text")
+                if type(text) is str:
+                    if len(part) == 1:
+                        if text:
+                            out.append(TextDelta(text))
+                        continue
+                    if len(part) == 2 and part.get("thought") is True:
+                        out.append(ThinkingDelta(text, None, _SOURCE, "summary"))
+                        continue
+            self._take_other(part, out)
 
     def _take_other(self, part: Any, out: list[Event]) -> None:
         if type(part) is not dict:
@@ -160,7 +164,7 @@ class ChunkInterpreter:
         text = part.get("text")
         if part.get("functionCall") is not None:
             if text and isinstance(text, str):  # two kinds in one part: neither may be lost
-                self._take_part({"text": text, "thought": bool(part.get("thought"))}, out)
+                self._take_parts([{"text": text, "thought": bool(part.get("thought"))}], out)
                 part = {k: v for k, v in part.items() if k not in ("text", "thought")}
             out += self._calls.read(part)
             return
@@ -171,12 +175,6 @@ class ChunkInterpreter:
             out += _read_text(part, text or "")
         else:
             out.append(OpaqueReceived(part))
-
-    def _count(self, counts: Any) -> None:
-        if isinstance(counts, dict):
-            if None in counts.values():
-                counts = {name: count for name, count in counts.items() if count is not None}
-            self._counts.update(counts)
 
 
 def _read_text(part: dict[str, Any], text: str) -> list[Event]:

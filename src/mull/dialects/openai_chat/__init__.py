@@ -16,6 +16,7 @@ TRAITS = Traits(
     tools_api="openai-responses",
     answer_ids="chatcmpl-",
     envelope="encrypted",
+    strict_tools="whole",
     parameters={
         "temperature": ("temperature",),
         "top_p": ("top_p",),
@@ -64,7 +65,6 @@ TRAITS = Traits(
             "stream_options",
             "stream_options.include_obfuscation",
             "thinking.keep",
-            "tools[].function.strict",
         }
     ),
 )

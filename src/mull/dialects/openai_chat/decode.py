@@ -30,6 +30,7 @@ class ChunkInterpreter:
         self._compat = target.compat
         self._field_name = field_name
         self._reader = DeltaReader(target.compat, field_name)
+        self._read = self._reader.read
         self._started = False
         self._had_delta = False
         self._warned = False
@@ -44,30 +45,29 @@ class ChunkInterpreter:
             return out
         if not self._started:
             self._start(value, out)
-        finished = False
-        choices = value.get("choices")
+        finished, get = False, value.get
+        choices = get("choices")
         if type(choices) is list:
             for choice in choices:
                 if type(choice) is not dict:
                     continue
-                delta = choice.get("delta")
-                if type(delta) is dict and not choice.get("finish_reason"):
-                    if choice.get("index"):
-                        self._leave_out(out)
-                    else:
-                        self._had_delta = True
-                        self._reader.read(delta, out)
+                of = choice.get
+                delta = of("delta")
+                if type(delta) is dict and not of("finish_reason") and not of("index"):
+                    self._had_delta = True
+                    self._read(delta, out)
                 else:
                     finished = self._choice(choice, out) or finished
-        if finished or not choices or value.get("usage"):
+        if finished or not choices or get("usage"):
             self._usage = find_usage(value) or self._usage
-        if not choices or event == "error" or value.get("error"):
+        if not choices or event == "error" or get("error"):
             self._fail(as_error(value, event), out)
         return out
 
     def whole(self, value: Any) -> list[Event]:
         """Events of a complete response."""
         self._reader = DeltaReader(self._compat, self._field_name, whole=True)
+        self._read = self._reader.read
         if not isinstance(value, dict):
             return [Failed("the answer is not an object", "unreadable", body=value)]
         out = self.take(None, value)
@@ -110,9 +110,9 @@ class ChunkInterpreter:
         delta = choice.get("delta")
         if type(delta) is dict:
             self._had_delta = True
-            self._reader.read(delta, out)
+            self._read(delta, out)
         elif not self._had_delta and type(message := choice.get("message")) is dict:
-            self._reader.read(message, out)
+            self._read(message, out)
         reason = choice.get("finish_reason")
         if not reason:
             return False

@@ -48,38 +48,35 @@ class DeltaReader:
         self.refused = False
 
     def read(self, delta: dict[str, Any], out: list[Event]) -> None:
-        """The events of this delta."""
+        """The events of this delta. Nearly all have text or thinking, and nothing beside it."""
         content = calls = more = None
+        thought, leader = "", self._mirrors.leader
         for name, part in delta.items():
+            if part is None or name == "role":
+                continue
             if name == "content":
                 content = part
+            elif name == leader and part and type(part) is str:
+                thought = part
             elif name == "tool_calls":
                 calls = part
-            elif part is not None and name != "role":
-                if more is None:
-                    more = {name: part}
-                else:
-                    more[name] = part
+            elif more is None:
+                more = {name: part}
+            else:
+                more[name] = part
+        if thought and (more is not None or self._said is not None):
+            more = {**(more or {}), str(leader): thought}
+        elif thought:
+            self._segments.think(thought, leader or "", out)
         if more is not None and self._more(more, content, calls, out):
             return
         if content:
-            if type(content) is not str or self._said is not None:
-                self._content(content, out)
-            elif self._tags.passes(content, self._tag_block):
-                self._segments.speak(content, out)
-            else:
-                self._pieces(self._tags.feed(content), out)
+            self._content(content, out)
         if calls:
             self._call(calls, out)
 
     def _more(self, more: dict[str, Any], content: Any, calls: Any, out: list[Event]) -> bool:
         """What is neither text nor calls; returns whether those were handled with it."""
-        field = self._mirrors.leader
-        if field in more and len(more) == 1 and self._said is None:
-            text = more[field]
-            if type(text) is str and text:
-                self._segments.think(text, field, out)
-                return False
         if not self._readable.isdisjoint(more):
             self._reason(more, out)
         if self._readable.issuperset(more):
@@ -161,12 +158,15 @@ class DeltaReader:
         return text[len(before) :]
 
     def _content(self, content: Any, out: list[Event]) -> None:
-        if isinstance(content, list):
-            self._members(content, out)
-        elif isinstance(content, str):
+        if type(content) is str:
             if self._said is not None:
                 content = self._suffix("content", content)
-            self._pieces(self._tags.feed(content), out)
+            if content and self._tags.passes(content, self._tag_block):
+                self._segments.speak(content, out)
+            else:
+                self._pieces(self._tags.feed(content), out)
+        elif isinstance(content, list):
+            self._members(content, out)
 
     def _pieces(self, pieces: list[Piece], out: list[Event]) -> None:
         segments = self._segments

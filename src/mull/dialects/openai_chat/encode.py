@@ -13,7 +13,6 @@ from mull.dialects.openai_chat import DIALECT
 from mull.dialects.openai_chat.messages import MessageList
 from mull.dialects.openai_chat.reasoning import ReasoningRule
 from mull.dialects.parameters import write_parameters
-from mull.dialects.schemas import FORMAT_NAME, closed, strict_form
 from mull.neutral.blocks import own_keys
 from mull.neutral.request import (
     AnswerFormat,
@@ -87,12 +86,16 @@ def _tool(tool: Tool) -> dict[str, Any]:
     if tool.description:
         function["description"] = tool.description
     function["parameters"] = tool.parameters or {"type": "object", "properties": {}}
+    if tool.strict:
+        function["strict"] = True
     return {"type": "function", "function": function}
 
 
 def _format(wanted: AnswerFormat) -> dict[str, Any]:
     if wanted.schema is None:
         return {"type": "json_object"}
+    from mull.dialects.schemas import FORMAT_NAME, closed, strict_form
+
     schema, strict = strict_form(wanted.schema)
     if wanted.strict is not None:  # the schema is meant as it is
         schema, strict = closed(wanted.schema), wanted.strict

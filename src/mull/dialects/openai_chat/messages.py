@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Sequence
-from hashlib import sha256
 from typing import Any, assert_never
 
 import msgspec
@@ -138,6 +137,8 @@ class MessageList:
         length = self._compat.tool_id_length
         if not length or (len(call_id) == length and call_id.isascii() and call_id.isalnum()):
             return call_id
+        from hashlib import sha256
+
         return sha256(call_id.encode("utf-8", "replace")).hexdigest()[:length]
 
     def _content(

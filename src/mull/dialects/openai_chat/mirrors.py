@@ -127,10 +127,12 @@ class Mirrors:
         voice = self._voices.get(name)
         if voice is None:
             voice = self._voices[name] = _Voice()
-        bare = without_blanks(text)
-        if not bare:
+        if not text or text.isspace():
             voice.held.append(text)
             return ""
+        if not thought.read:  # nothing was sent before that it could repeat
+            return "".join((*voice.held, text))
+        bare = without_blanks(text)
         new = self._compare(voice, text, bare, beside)
         if not new and voice.at == len(thought.bare):
             self._abreast[name] = count, text

@@ -96,6 +96,8 @@ class _Chat(Replay):
 
 
 def _form(block: ThinkingBlock, place: str, way: Way) -> Form:
+    if block.wire is None and block.redacted is None and not block.has_carrier:
+        return block  # nothing but words
     if place == CONTENT_LIST:
         members = members_of(block)
         wire = wire_of(DIALECT, {MEMBERS: members} if members else {})

@@ -12,11 +12,12 @@ TRAITS = Traits(
     "responses",
     "items",
     "summary",
-    needs_follower=True,
+    needs_follower="own",
     api="Responses API",
     buffer=25_000,
     answer_ids="resp_",
     envelope="encrypted",
+    strict_tools="whole",
     parameters={
         "temperature": ("temperature",),
         "top_p": ("top_p",),
@@ -60,7 +61,6 @@ TRAITS = Traits(
             "store",
             "stream_options",
             "stream_options.include_obfuscation",
-            "tools[].strict",
         }
     ),
 )

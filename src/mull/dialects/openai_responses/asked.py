@@ -87,9 +87,7 @@ def _tools(fields: Fields) -> tuple[tuple[Tool, ...], tuple[HostedTool, ...]]:
 def _tool(fields: Fields, tool: dict[str, Any], where: str) -> Tool:
     if tool.get("type") == FREE_TOOL:
         return _free_tool(tool, where)
-    # other dialects mean strict: false when they leave it out
-    known = ("type", "strict") if tool.get("strict") is False else ("type",)
-    return tool_of(fields, where, tool, "parameters", *known)
+    return tool_of(fields, where, tool, "parameters", "type")
 
 
 def _grouped(fields: Fields, group: dict[str, Any], where: str) -> Iterator[Tool]:

@@ -87,8 +87,17 @@ def _opening(request: Request, target: Target) -> tuple[str, Sequence[Message]]:
 
 
 def _reasons(request: Request, target: Target) -> bool:
-    """Whether to ask for encrypted reasoning: models that do not reason reject such a request."""
-    return target.facts.reasoning or request.thinking.state in ("on", "default")
+    """Whether to ask for encrypted reasoning. OpenAI rejects that for a model that does not reason
+    (pydantic/pydantic-ai#2865), other servers ignore it; an unknown model is asked until it
+    rejects it, because its reasoning would be lost otherwise."""
+    if not target.compat.encrypted_reasoning:
+        return False
+    state = request.thinking.state
+    return (
+        target.facts.reasoning
+        or state in ("on", "default")
+        or (not target.known and state != "off")
+    )
 
 
 def _limit(body: dict[str, Any], request: Request, target: Target) -> list[Note]:
@@ -130,7 +139,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
     if tool.description:
         made["description"] = tool.description
     made["parameters"] = tool.parameters or {"type": "object", "properties": {}}
-    made["strict"] = False
+    made["strict"] = tool.strict
     return made
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -77,6 +76,8 @@ _UNSAID = Parameters()
 
 def thought_name(thought: ThinkingBlock) -> str:
     """A short name for a thinking block as it is sent; equal blocks have the same name."""
+    from hashlib import blake2b
+
     return blake2b(msgspec.json.encode(thought, order="sorted"), digest_size=8).hexdigest()
 
 

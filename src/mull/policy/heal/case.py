@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from mull.neutral.blocks import Value
+from mull.neutral.patterns import pattern
 from mull.neutral.request import Request
 from mull.neutral.target import Target
 from mull.neutral.thinking import ThinkingPlan
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 _NOTHING = Lesson()
-_JOINTS = re.compile(r"[\s_.-]+")
+_JOINTS = pattern(r"[\s_.-]+")
 
 
 class Case(Value, frozen=True):

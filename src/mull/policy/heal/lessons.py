@@ -9,7 +9,6 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -163,6 +162,8 @@ def fingerprints(block: Block) -> Iterator[str]:
     for name in ("signature", "encrypted", "redacted"):
         if (carrier := getattr(block, name, None)) is not None:  # an empty one can be rejected too
             carriers.append(carrier)
+    from hashlib import blake2b
+
     for carrier in carriers:
         yield blake2b(carrier.encode("utf-8", "replace"), digest_size=8).hexdigest()
 

@@ -108,12 +108,21 @@ def keep_reasoning_home(case: Case, found: re.Match[str]) -> Mends:
 
 
 def no_encrypted_reasoning(case: Case, found: re.Match[str]) -> Mends:
-    """The model does not reason: request neither reasoning nor its encrypted form."""
+    """The model does not reason: request neither reasoning nor its encrypted form. An unknown model
+    that was not asked to reason may do so without being asked."""
     if TRAITS[case.target.dialect].takes != "items":
         yield from take_back(case)
         return
+    if not write_thinking(case.plan):
+        yield _plain_reasoning(case)
     lesson = Lesson(compat={"thinkingWriter": "none"}, facts={"reasoning": False})
     yield Mend("no reasoning requested: the model has none", lesson)
+
+
+def _plain_reasoning(case: Case) -> Mend:
+    """The endpoint does not encrypt reasoning."""
+    lesson = Lesson(compat={"encryptedReasoning": False})
+    return Mend("encrypted reasoning not requested", lesson)
 
 
 def drop_parameter(case: Case, found: re.Match[str]) -> Mends:
@@ -141,8 +150,19 @@ def drop_parameter(case: Case, found: re.Match[str]) -> Mends:
         yield Mend("not asked to keep earlier reasoning", lesson)
     elif kept != compat.extra_body:
         yield Mend(f"{name} not sent", Lesson(compat={"extraBody": kept}))
+    elif _is_strictness(case, named):
+        lesson = Lesson(compat={"strictTools": False})
+        yield Mend("tools offered without strict", lesson)
+    elif named[0] == "include":
+        yield _plain_reasoning(case)
     elif named[-1].startswith("reasoning"):
         yield from keep_reasoning_home(case, found)
+
+
+def _is_strictness(case: Case, named: list[str]) -> bool:
+    if not any(tool.strict for tool in case.request.tools):
+        return False
+    return "strict" in named or (named[0] == "tools" and "strict" in case.said)
 
 
 def _parameter(case: Case, named: list[str]) -> ParameterName | None:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from codecs import BOM_UTF8
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -36,26 +38,30 @@ class Task(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     schema: dict[str, Any] | None = None
 
 
-def read_tasks(data: bytes) -> tuple[Task, ...]:
-    """The tasks in a file.
+def read_tasks(data: bytes) -> dict[str, Task]:
+    """The tasks in a file, each by its place: `line 3`, or `task 3` of a list.
 
     Raises:
         ConfigError: it is not a file of tasks; says where and why.
     """
-    text = data.removeprefix(b"\xef\xbb\xbf").strip()
-    if text.startswith(b"["):
-        tasks = [_task(one, f"task {number}") for number, one in enumerate(_list(text), 1)]
-    else:
-        lines = enumerate(text.split(b"\n"), 1)
-        tasks = [_task(line, f"line {number}") for number, line in lines if line.strip()]
+    tasks = {place: _task(one, place) for place, one in _places(data.removeprefix(BOM_UTF8))}
     if not tasks:
         raise ConfigError("there are no tasks in the file")
-    seen: dict[str, int] = {}
-    for number, task in enumerate(tasks, 1):
+    seen: dict[str, str] = {}
+    for place, task in tasks.items():
         if task.id in seen:
-            raise ConfigError(f"tasks {seen[task.id]} and {number} are the same, or have one id")
-        seen[task.id] = number
-    return tuple(tasks)
+            raise ConfigError(f"{seen[task.id]} and {place} are the same task, or have the same id")
+        seen[task.id] = place
+    return tasks
+
+
+def _places(text: bytes) -> Iterator[tuple[str, bytes | msgspec.Raw]]:
+    if text.lstrip().startswith(b"["):
+        yield from ((f"task {number}", one) for number, one in enumerate(_list(text), 1))
+        return
+    for number, line in enumerate(text.split(b"\n"), 1):
+        if line.strip():
+            yield f"line {number}", line
 
 
 def _list(text: bytes) -> list[msgspec.Raw]:
@@ -65,15 +71,17 @@ def _list(text: bytes) -> list[msgspec.Raw]:
         raise ConfigError(f"not a JSON list: {error}") from None
 
 
-def _task(data: bytes | msgspec.Raw, where: str) -> Task:
+def _task(data: bytes | msgspec.Raw, place: str) -> Task:
     try:
         task = msgspec.json.decode(data, type=Task)
-        if task.matches is not None:
-            re.compile(task.matches)
-    except (msgspec.DecodeError, UnicodeDecodeError, re.error) as error:
-        raise ConfigError(f"{where}: not a task: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"{place}: not a task: {error}") from None
+    try:
+        re.compile(task.matches or "")
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ConfigError(f"{place}: matches is not a regular expression: {error}") from None
     if not task.prompt.strip():
-        raise ConfigError(f"{where}: the prompt is empty")
+        raise ConfigError(f"{place}: the prompt is empty")
     return task if task.id else msgspec.structs.replace(task, id=_name(task))
 
 

@@ -8,9 +8,10 @@ note, except for parameters that do not affect the answer.
 
 from __future__ import annotations
 
-from hashlib import sha256
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mull.dialects.traits import TRAITS
@@ -44,7 +45,7 @@ HINTS: frozenset[ParameterName] = frozenset({"user", "metadata", "cache_key", "v
 _UNSAID: dict[ParameterName, Any] = {name: getattr(Parameters(), name) for name in PARAMETERS}
 
 
-class Settled(NamedTuple):
+class Settled(Struct, frozen=True):
     """The options as they are sent, and notes about changes."""
 
     options: RequestOptions
@@ -86,7 +87,8 @@ def settle_parameters(options: RequestOptions, target: Target, planned: Planned)
 
 
 def without_foreign(options: RequestOptions, target: Target) -> RequestOptions:
-    """The options without tools and fields that only another dialect or provider understands."""
+    """The options without tools, fields and demands that only another dialect or provider
+    understands."""
     hosted = tuple(tool for tool in options.hosted_tools if _knows(target, tool))
     choice, wire = options.tool_choice, options.wire
     if isinstance(choice, NamedTool) and hosted != options.hosted_tools:
@@ -94,12 +96,18 @@ def without_foreign(options: RequestOptions, target: Target) -> RequestOptions:
         choice = choice if choice.name in named else None
     if wire is not None and wire.dialect != target.dialect:
         wire = None
-    return replace(options, hosted_tools=hosted, tool_choice=choice, wire=wire)
+    tools = options.tools
+    if gone := _unenforced(options, target):
+        tools = tuple(replace(tool, strict=False) if tool.name in gone else tool for tool in tools)
+    return replace(options, tools=tools, hosted_tools=hosted, tool_choice=choice, wire=wire)
 
 
 def foreign_notes(options: RequestOptions, target: Target) -> list[Note]:
-    """Notes about the tools and fields that `without_foreign` leaves out."""
+    """Notes about what `without_foreign` leaves out."""
     notes = []
+    if names := _unenforced(options, target):
+        text = f"strict of {', '.join(names)} not sent: {target.name} cannot enforce such a schema"
+        notes.append(Note("tools", text, warning=True))
     if gone := [tool.name for tool in options.hosted_tools if not _knows(target, tool)]:
         text = f"not offered: {', '.join(gone)}: {target.name} has no such built-in tool"
         notes.append(Note("tools", text, warning=True))
@@ -107,6 +115,24 @@ def foreign_notes(options: RequestOptions, target: Target) -> list[Note]:
         text = f"not sent: {', '.join(options.wire.data)}: {target.name} has no such parameter"
         notes.append(Note("parameters", text, warning=True))
     return notes
+
+
+def _unenforced(options: RequestOptions, target: Target) -> list[str]:
+    """The tools whose schema is to be enforced, and cannot be by this endpoint."""
+    return [t.name for t in options.tools if t.strict and not _can_enforce(t.parameters, target)]
+
+
+def _can_enforce(schema: Mapping[str, Any], target: Target) -> bool:
+    if not target.compat.strict_tools:
+        return False
+    from mull.dialects.schemas import has_open_objects, is_strict
+
+    match TRAITS[target.dialect].strict_tools:
+        case "whole":
+            return is_strict(schema)
+        case "closed":
+            return not has_open_objects(schema)
+    return False
 
 
 def _knows(target: Target, tool: HostedTool) -> bool:
@@ -195,6 +221,8 @@ def _fitted_id(name: str, length: int | None) -> str:
     """The name; one that is too long is always shortened to the same name."""
     if length is None or len(name) <= length:
         return name
+    from hashlib import sha256
+
     return sha256(name.encode("utf-8", "replace")).hexdigest()[:length]
 
 

@@ -10,11 +10,11 @@ that only grows costs only what is new.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import blake2b
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from mull.neutral.blocks import ThinkingBlock
 from mull.neutral.messages import Message
@@ -37,7 +37,7 @@ _WORDS: Mapping[BindingChange, str] = {
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-class _Step(NamedTuple):
+class _Step(Struct, frozen=True):
     """One message: as in the view, as sent, and the hash of everything up to its end.
 
     `fits` says whether its thinking was produced after what precedes it; None is unknown.
@@ -141,4 +141,6 @@ def _hash(told: Any) -> str:
     # sessions contain hashes from when empty thinking was not written; no text and no dictionary,
     # whose keys are sorted, can look like one
     data = _encode(told).replace(b'"type":"thinking","thought":""', b'"type":"thinking"')
+    from hashlib import blake2b
+
     return blake2b(data, digest_size=16).hexdigest()

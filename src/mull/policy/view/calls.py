@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from hashlib import blake2b
 
 from msgspec.structs import replace
 
@@ -18,12 +17,13 @@ from mull.dialects.traits import TRAITS
 from mull.neutral.assemble import read_object
 from mull.neutral.blocks import Block, ToolCallBlock
 from mull.neutral.messages import Dialect
+from mull.neutral.patterns import pattern
 
 __all__ = ["MALFORMED", "has_object", "names_on_wire", "sendable_calls", "wire_name"]
 
 MALFORMED = "malformed_arguments"
 """The argument that contains what a model wrote instead of an object."""
-_REFUSED = re.compile(r"[^a-zA-Z0-9_-]+")
+_REFUSED = pattern(r"[^a-zA-Z0-9_-]+")
 _MADE_OF = 50
 """Characters of a name that go into the derived one, so that it is short enough everywhere."""
 
@@ -39,6 +39,8 @@ def wire_name(name: str, dialect: Dialect) -> str:
     """The name, or a derived one if the dialect's endpoints do not accept it."""
     if re.fullmatch(TRAITS[dialect].tool_names, name):
         return name
+    from hashlib import blake2b
+
     told_apart = blake2b(name.encode("utf-8", "replace"), digest_size=4).hexdigest()
     plain = _REFUSED.sub("_", name).strip("_-")[:_MADE_OF]
     if not plain[:1].isalpha():

@@ -5,7 +5,7 @@ This is decided before anything is counted; the form is up to the dialect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import groupby
 
 from mull.dialects.registry import replay
@@ -51,10 +51,17 @@ def intake_of(
     )
 
 
-def taken(blocks: Sequence[Block], intake: Intake, *, paused: bool = False) -> list[Taken]:
+def taken(
+    blocks: Sequence[Block],
+    intake: Intake,
+    *,
+    paused: bool = False,
+    torn: Set[int] = frozenset(),
+) -> list[Taken]:
     """Each block of an answer with its form in a request, or why it has none.
 
-    An answer that `paused` continues in the next one: nothing at its end is final.
+    An answer that `paused` continues in the next one: nothing at its end is final. `torn` are the
+    ids of thinking blocks whose follower is not sent.
     """
     way, out = replay(intake.dialect), list[Taken]()
     for thinks, run in groupby(blocks, key=_is_thought):
@@ -67,7 +74,10 @@ def taken(blocks: Sequence[Block], intake: Intake, *, paused: bool = False) -> l
     out = way.settle(out)
     if intake.refused or intake.left_out:
         out = [(block, _unrefused(block, form, intake)) for block, form in out]
-    if not paused and TRAITS[intake.dialect].needs_follower:
+    follower = TRAITS[intake.dialect].needs_follower
+    if torn and follower == "own":
+        out = _without_torn(out, torn)
+    if not paused and follower is not None:
         _leave_trailing(out, way)
     return out
 
@@ -78,6 +88,8 @@ def _is_thought(block: Block) -> bool:
 
 def _lean(block: ThinkingBlock, form: Form) -> Form:
     """The same object if nothing changed; a form without content is none."""
+    if form is block:
+        return block
     if not isinstance(form, ThinkingBlock) or form == block:
         return block if isinstance(form, ThinkingBlock) else form
     return "untaken" if is_void(form) else form
@@ -89,6 +101,18 @@ def _unrefused(block: Block, form: Block | Left, intake: Intake) -> Block | Left
     if intake.refused.isdisjoint(fingerprints(block)):
         return form
     return replay(intake.dialect).unsealed(block)
+
+
+def _without_torn(out: list[Taken], torn: Set[int]) -> list[Taken]:
+    """The forms without thinking that was torn off; what is not encrypted may stand anywhere."""
+    thoughts = [b for b, _ in out if isinstance(b, ThinkingBlock) and id(b) in torn]
+    if not any(block.encrypted for block in thoughts):
+        return out
+    gone = {id(block) for block in thoughts if not is_void(block)}
+    return [
+        (block, "unfollowed" if id(block) in gone and not isinstance(form, str) else form)
+        for block, form in out
+    ]
 
 
 def _leave_trailing(out: list[Taken], way: Replay) -> None:

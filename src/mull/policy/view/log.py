@@ -7,20 +7,26 @@ thinking: a new round costs what is new, not what is old.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from mull.history.log import Log
 from mull.neutral.blocks import Block, ThinkingBlock
 from mull.neutral.messages import Message
-from mull.policy.parts import Parts, Sums, count_message
+from mull.policy.parts import Counted, Parts, Sums, count_message
 from mull.policy.reasoning import has_thinking
-from mull.policy.tokens import Counter, count_block
-from mull.policy.view.binding import Bound
+from mull.policy.tokens import (
+    CHARACTERS,
+    MESSAGE_OVERHEAD,
+    Counter,
+    count_block,
+    count_blocks,
+)
 from mull.policy.view.notes import WARNED_OF
 from mull.policy.view.repair import Repair, is_unfinished, repair_turn
 from mull.policy.view.turn import (
+    UNCHANGED,
     Condensing,
     Keep,
     Rules,
@@ -33,12 +39,15 @@ from mull.policy.view.turn import (
     view_repaired,
 )
 
+if TYPE_CHECKING:
+    from mull.policy.view.binding import Bound
+
 __all__ = ["LogView", "Memory"]
 
 KEPT_VIEWS = 4
-"""One request may need two views, with two counters, if its own history keeps it from thinking."""
-_NO_TALLY = Tally()
-_NOTHING = View((), _NO_TALLY)
+"""Two models in turn, whose requests may need two views each: a history can keep them from
+thinking."""
+_NOTHING = View((), UNCHANGED)
 _LEFT_OUT = View((), Tally(unanswered=1))
 
 
@@ -53,7 +62,7 @@ class _Round:
         self.is_plain = is_plain(message)
         self.repaired = Repair((message,) if self.is_plain else ())
         self.view = _NOTHING
-        self.counted: Sequence[Mapping[str, int]] = ()
+        self.counted: Sequence[Counted] = ()
 
     def add(self, result: Message) -> None:
         """Add a message of results."""
@@ -124,29 +133,36 @@ class _Counts:
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
+        self._is_rough = counter.name == CHARACTERS.name
         self._blocks: dict[int, int] = {}
-        self._messages: dict[int, Mapping[str, int]] = {}
+        self._messages: dict[int, Counted] = {}
 
-    def stored(self, message: Message) -> Mapping[str, int]:
+    def stored(self, message: Message) -> Counted:
         """The tokens of a message of the log."""
         known = self._messages.get(id(message))
         if known is None:
-            known = self._messages[id(message)] = count_message(message, self._stored_block)
+            known = self._messages[id(message)] = self._count(message, self._stored_block)
         return known
 
     def _stored_block(self, block: Block) -> int:
         count = self._blocks[id(block)] = count_block(block, self._counter)
         return count
 
-    def sent(self, message: Message) -> Mapping[str, int]:
+    def sent(self, message: Message) -> Counted:
         """The tokens of a message that may be the log's."""
         known = self._messages.get(id(message))
-        return count_message(message, self.sent_block) if known is None else known
+        return self._count(message, self.sent_block) if known is None else known
 
     def sent_block(self, block: Block) -> int:
         """The tokens of a block that may be the log's."""
         known = self._blocks.get(id(block))
         return count_block(block, self._counter) if known is None else known
+
+    def _count(self, message: Message, count: Callable[[Block], int]) -> Counted:
+        parts = count_message(message, count)
+        if self._is_rough:
+            return Counted(parts, sum(parts.values()))
+        return Counted(parts, MESSAGE_OVERHEAD + count_blocks(message.blocks, CHARACTERS))
 
 
 class Sent(Sequence[Message]):
@@ -200,12 +216,17 @@ class LogView:
         self._given = 0
         self._keeps: dict[tuple[bool, bool, bool], Keep] = {}
         self._sums = self._stored = Sums()  # one for both, as long as both are the same
-        self.tally = _NO_TALLY
+        self.tally = UNCHANGED
 
     @property
     def parts(self) -> Parts:
         """The tokens of what is sent."""
         return self._sums.parts
+
+    @property
+    def characters(self) -> int:
+        """The tokens of what is sent, estimated from characters."""
+        return self._sums.characters
 
     @property
     def stored(self) -> Parts:
@@ -227,10 +248,10 @@ class LogView:
         """What the last turn and the one before it lack: what older ones lack was already
         reported.
         """
-        if self.tally is _NO_TALLY or not any(getattr(self.tally, one) for one in WARNED_OF):
-            return _NO_TALLY
+        if self.tally is UNCHANGED or not any(getattr(self.tally, one) for one in WARNED_OF):
+            return UNCHANGED
         recent = (one.view.tally for turn in self._turns[-2:] for one in turn.rounds)
-        return sum(recent, _NO_TALLY)
+        return sum(recent, UNCHANGED)
 
     def sent(self) -> Sent:
         """All messages as sent; later changes do not affect what was returned."""
@@ -301,7 +322,7 @@ class LogView:
             if is_left_out:
                 self._take_view(one, _LEFT_OUT if one is turn.rounds[0] else _NOTHING)
             elif one.is_plain:
-                self._take_view(one, View(one.repaired.messages, _NO_TALLY))
+                self._take_view(one, View(one.repaired.messages, UNCHANGED))
             else:
                 rules, condensing = self._rules, self._condensing
                 self._take_view(one, view_repaired(one.repaired, keep, rules, condensing))
@@ -372,6 +393,8 @@ class Memory:
         """The messages for a model that binds its thinking to what precedes it."""
         bound = self._bound
         if bound is None or bound.opening != opening:
+            from mull.policy.view.binding import Bound
+
             bound = Bound(opening, log.prefixes)
         self._bound = None  # nobody else may see an unfinished one
         bound.follow(messages)

@@ -17,7 +17,10 @@ from mull.neutral.errors import LocalError
 from mull.neutral.messages import Message
 from mull.neutral.target import Target
 
-__all__ = ["check_question", "takes", "without_untaken"]
+__all__ = ["LARGEST", "check_question", "takes", "without_untaken"]
+
+LARGEST = 20 << 20
+"""Maximum bytes of an attachment: providers accept no more in one request."""
 
 PDF_OR_IMAGE = ("pdf", "image")
 """The catalog names `pdf` for few of the models that read its pages as images."""

@@ -47,7 +47,8 @@ class Repair(Value, frozen=True):
     """The sendable messages of a turn, and how much was repaired.
 
     `interrupted` are answers sent as far as they came; `unfinished` are left out, because the turn
-    continued without them. `unmade_calls` never ran.
+    continued without them. `unmade_calls` never ran. `torn` are the ids of thinking blocks whose
+    follower never came or is left out.
     """
 
     messages: tuple[Message, ...]
@@ -58,6 +59,7 @@ class Repair(Value, frozen=True):
     closed_calls: int = 0
     orphans: int = 0
     cut_calls: int = 0
+    torn: frozenset[int] = frozenset()
 
     @property
     def is_mended(self) -> bool:
@@ -67,8 +69,11 @@ class Repair(Value, frozen=True):
 
 def repair_turn(messages: Sequence[Message], *, goes_on: bool = False) -> Repair:
     """Repair one turn (from a user message up to the next), or a round of one that `goes_on`."""
+    if len(messages) == 1 and _is_sound(messages[0]):
+        return Repair((messages[0],))
     out: list[Message] = []
     unfinished = interrupted = unmade = empty = closed = orphans = cut = 0
+    torn: frozenset[int] = frozenset()
     groups = _groups(messages)
     for at, (head, results) in enumerate(groups):
         calls: Sequence[ToolCallBlock] = ()
@@ -89,10 +94,23 @@ def repair_turn(messages: Sequence[Message], *, goes_on: bool = False) -> Repair
                 if is_partial:
                     interrupted += 1
                     unmade += len(given.tool_calls)
+                    torn |= _torn(given)
         paired, more_closed, more_orphans = _pair(calls, results)
         out += paired
         closed, orphans = closed + more_closed, orphans + more_orphans
-    return Repair(tuple(out), unfinished, interrupted, unmade, empty, closed, orphans, cut)
+    return Repair(tuple(out), unfinished, interrupted, unmade, empty, closed, orphans, cut, torn)
+
+
+_SAID: frozenset[type[Block]] = frozenset({TextBlock, ThinkingBlock})
+
+
+def _is_sound(message: Message) -> bool:
+    """Whether it is a whole answer without calls, which needs no repair by itself. Most are."""
+    if message.role != "assistant" or message.status != "complete":
+        return False
+    if message.stop_reason == "length" or not _SAID.issuperset(map(type, message.blocks)):
+        return False
+    return not _says_nothing(message, message)
 
 
 def _groups(messages: Sequence[Message]) -> list[tuple[Message | None, list[Message]]]:
@@ -153,6 +171,19 @@ def _as_far_as_it_came(message: Message) -> Message:
     mark = INTERRUPTED if by_user else BROKEN_OFF
     gap = "\n\n" if blocks and isinstance(blocks[-1], TextBlock) else ""
     return msgspec.structs.replace(message, blocks=(*blocks, TextBlock(gap + mark)))
+
+
+def _torn(message: Message) -> frozenset[int]:
+    """The thinking of an unfinished answer that is no longer before what it led to."""
+    torn: set[int] = set()
+    last: list[ThinkingBlock] = []
+    for block in message.blocks:
+        if isinstance(block, ThinkingBlock):
+            last.append(block)
+        elif not _is_void(block):
+            torn.update(() if isinstance(block, TextBlock) else map(id, last))
+            last = []
+    return frozenset({*torn, *map(id, last)})
 
 
 def _is_blank(block: TextBlock | ThinkingBlock) -> bool:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import add, is_, sub
-from typing import Literal, NamedTuple, TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 import msgspec
+from msgspec import Struct
 
 from mull.neutral.blocks import (
     Block,
@@ -32,6 +33,7 @@ from mull.policy.view.media import without_untaken
 from mull.policy.view.repair import Repair, repair_turn
 
 __all__ = [
+    "UNCHANGED",
     "Condensing",
     "Keep",
     "Rules",
@@ -97,7 +99,7 @@ class Keep(Value, frozen=True):
     in_chain: bool
 
 
-class Condensing(NamedTuple):
+class Condensing(Struct, frozen=True):
     """What is needed to send long thinking condensed: the limit, the condensed versions by the `id`
     of their block, and a counter.
     """
@@ -142,13 +144,18 @@ class Tally(Value, frozen=True):
     pdfs: int = 0
 
     def __add__(self, more: Tally) -> Tally:
+        if self is UNCHANGED or more is UNCHANGED:
+            return more if self is UNCHANGED else self
         return Tally(*map(add, msgspec.structs.astuple(self), msgspec.structs.astuple(more)))
 
     def __sub__(self, less: Tally) -> Tally:
+        if less is UNCHANGED:
+            return self
         return Tally(*map(sub, msgspec.structs.astuple(self), msgspec.structs.astuple(less)))
 
 
-_UNCHANGED = Tally()
+UNCHANGED = Tally()
+"""The tally of most rounds."""
 _WORDS: frozenset[type[Block]] = frozenset({TextBlock})
 
 
@@ -209,7 +216,7 @@ def view_repaired(
     """The view of a turn, or of one round of it, that is already repaired."""
     out: list[Message] = []
     shorter = _Shorter(condensing)
-    tally = _UNCHANGED
+    tally = UNCHANGED
     if repaired.is_mended:
         tally = Tally(
             unfinished=repaired.unfinished,
@@ -232,8 +239,8 @@ def view_repaired(
             if seen.blocks or not (lost or strange):
                 out.append(seen)
             continue
-        seen, more = _view_message(message, keep, rules, shorter)
-        if more is not _UNCHANGED:
+        seen, more = _view_message(message, keep, rules, shorter, repaired.torn)
+        if more is not UNCHANGED:
             tally += more
         if seen.blocks:
             out.append(seen)
@@ -308,11 +315,13 @@ class _Shorter:
 
 
 def _view_message(
-    message: Message, keep: Keep, rules: Rules, shorter: _Shorter
+    message: Message, keep: Keep, rules: Rules, shorter: _Shorter, torn: frozenset[int]
 ) -> tuple[Message, Tally]:
-    own = (message.origin or rules.home) == rules.origin
-    view = _own_blocks if own else _foreign_blocks
-    blocks, tally = view(message, keep, rules, shorter)
+    blocks: Sequence[Block]
+    if (message.origin or rules.home) == rules.origin:
+        blocks, tally = _own_blocks(message, keep, rules, shorter, torn)
+    else:
+        blocks, tally = _foreign_blocks(message, keep, rules, shorter)
     if message.tool_calls:
         renamed = dict(rules.renamed)
         blocks, named, wrapped = sendable_calls(blocks, rules.intake.dialect, renamed)
@@ -326,7 +335,7 @@ def _view_message(
 
 
 def _own_blocks(
-    message: Message, keep: Keep, rules: Rules, shorter: _Shorter
+    message: Message, keep: Keep, rules: Rules, shorter: _Shorter, torn: frozenset[int]
 ) -> tuple[Sequence[Block], Tally]:
     """What is wanted or required, in the form that the endpoint accepts."""
     kept, tally = _kept(message, keep, rules)
@@ -334,7 +343,8 @@ def _own_blocks(
         return kept, tally
     out: list[Block] = []
     sent = 0
-    for block, form in taken(kept, rules.intake, paused=message.stop_reason == "pause_turn"):
+    paused = message.stop_reason == "pause_turn"
+    for block, form in taken(kept, rules.intake, paused=paused, torn=torn):
         if isinstance(form, str):
             tally += Tally(**{form: 1})
             continue
@@ -357,11 +367,11 @@ def _own_blocks(
 def _kept(message: Message, keep: Keep, rules: Rules) -> tuple[Sequence[Block], Tally]:
     thoughts = len(message.thinking)
     if not thoughts:
-        return message.blocks, _UNCHANGED
+        return message.blocks, UNCHANGED
     if rules.forbidden:
         return _others(message), Tally(forbidden=thoughts)
     if keep.unwanted is None:
-        return message.blocks, _UNCHANGED
+        return message.blocks, UNCHANGED
     if not keep.in_chain or not (rules.required or rules.returned):
         return _others(message), Tally(**{keep.unwanted: thoughts})
     kept = [block for block in message.blocks if _goes_along(block, rules)]
@@ -407,5 +417,5 @@ def _foreign_blocks(
             case _:
                 assert_never(block)
     if not (dropped or opaque or handed):
-        return out, _UNCHANGED
+        return out, UNCHANGED
     return out, Tally(foreign=dropped, opaque=opaque, handed_over=handed)

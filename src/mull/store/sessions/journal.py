@@ -32,7 +32,6 @@ from mull.neutral.events import (
     UsageReported,
 )
 from mull.neutral.former import Reader
-from mull.neutral.joining import join_deltas
 from mull.neutral.messages import Dialect, Message, Origin
 from mull.neutral.nesting import DEEPEST_STORED, shallow
 from mull.store.sessions.values import JournalBatch
@@ -54,6 +53,8 @@ def is_journaled(event: Event) -> bool:
 
 def encode_events(events: Iterable[Event]) -> bytes:
     """The events as JSON, neighbours joined."""
+    from mull.neutral.joining import join_deltas
+
     return _encode(join_deltas(events))
 
 

@@ -44,7 +44,7 @@ class SessionLock:
     def _sign(self) -> None:
         """Say who has it; on a full disk that stays unknown, and the lock holds all the same."""
         try:
-            self._path.write_text(f"{os.getpid()}\n", "ascii")
+            self._path.write_bytes(b"%d\n" % os.getpid())
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise

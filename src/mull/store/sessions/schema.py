@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mull.store.sessions.records import account_all
-from mull.store.sessions.search import TEXTS
+from mull.store.sessions.search import LIST_NOT_ASCII, TEXTS
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -70,7 +70,12 @@ def _kinds(connection: Connection) -> None:
     connection.execute(f"ALTER TABLE sessions ADD COLUMN {kind}")
 
 
-_MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first, _searchable, _kinds)
+def _listed(connection: Connection) -> None:
+    """Version 4 lists the texts that are not ASCII."""
+    connection.execute(LIST_NOT_ASCII)
+
+
+_MIGRATIONS: Sequence[Callable[[Connection], None]] = (_first, _searchable, _kinds, _listed)
 """What makes version 1 from nothing, version 2 from version 1, and so on."""
 
 VERSION = len(_MIGRATIONS)

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mull.history.log import Entry, Record
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INDEX_DAMAGED",
+    "LIST_NOT_ASCII",
     "TEXTS",
     "Found",
     "Query",
@@ -36,7 +39,7 @@ __all__ = [
 ]
 
 
-class Query(NamedTuple):
+class Query(Struct, frozen=True):
     """Words that must all be there, and where to look."""
 
     words: Sequence[str]
@@ -50,7 +53,7 @@ class Query(NamedTuple):
         return self.kind, self.kind, self.folder, self.folder
 
 
-class Found(NamedTuple):
+class Found(Struct, frozen=True):
     """A hit whose session is only an id."""
 
     session: str
@@ -98,6 +101,13 @@ _OPEN, _CLOSE = "\x02", "\x03"
 _MARKS = pattern(f"[{_OPEN}{_CLOSE}]")
 _UNMARKED = {0: " ", ord(_OPEN): " ", ord(_CLOSE): " "}
 _LIMITS = "(? IS NULL OR texts.kind = ?) AND (? IS NULL OR sessions.folder = ?)"
+# What Python has to fold and compare: SQLite is many times as fast, but folds only ASCII. The index
+# lists the texts that are not ASCII: to find out takes longer than to search them.
+_NOT_ASCII = "length(text) <> length(CAST(text AS BLOB))"
+LIST_NOT_ASCII = f"CREATE INDEX texts_not_ascii ON texts (id) WHERE {_NOT_ASCII}"
+_LIKELY = f"(texts.text LIKE ? OR texts.id IN (SELECT id FROM texts WHERE {_NOT_ASCII}))"
+_COMPARED = 32
+"""Characters of a word that SQLite compares: `LIKE` starts over at every letter of a text."""
 _WORDS_AROUND = 24
 _LONG = 100_000
 """Characters from which SQLite's own snippets take too long: minutes for a thought of 50 MB."""
@@ -206,7 +216,7 @@ def search(connection: Connection, query: Query) -> list[Found]:
     """
     from sqlite3 import DatabaseError
 
-    query = query._replace(words=[word.translate(_UNMARKED) for word in query.words])
+    query = replace(query, words=[word.translate(_UNMARKED) for word in query.words])
     found: list[Found] = []
     if has_index(connection) and not any(map(_UNSPACED.search, query.words)):
         try:
@@ -249,8 +259,8 @@ def _search_texts(connection: Connection, query: Query) -> list[Found]:
     rows = connection.execute(
         "SELECT texts.session, texts.position, texts.turn, texts.kind, texts.text"
         " FROM texts JOIN sessions ON sessions.id = texts.session"
-        f" WHERE {_LIMITS} ORDER BY texts.id DESC",
-        query.limits,
+        f" WHERE {_LIMITS} AND {_LIKELY} ORDER BY texts.id DESC",
+        (*query.limits, _pattern(wanted)),
     )
     found: list[Found] = []
     for where, text in _pairs(rows):
@@ -260,6 +270,14 @@ def _search_texts(connection: Connection, query: Query) -> list[Found]:
             if len(found) == query.limit:
                 break
     return found
+
+
+def _pattern(wanted: Sequence[str]) -> str | None:
+    """The pattern for `_LIKELY`: the longest word, its signs that `LIKE` takes for wildcards each
+    as any character. None if a word can only be in texts that are not ASCII."""
+    if not all(map(str.isascii, wanted)):
+        return None
+    return f"%{max(wanted, key=len)[:_COMPARED].replace('%', '_')}%"
 
 
 def _pairs(rows: Iterable[Any]) -> Iterator[tuple[tuple[str, int, int, SearchKind], str]]:
@@ -276,7 +294,9 @@ def _fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     parted = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(char for char in parted if not unicodedata.combining(char))
+    for mark in filter(unicodedata.combining, set(parted)):  # few kinds, in very many characters
+        parted = parted.replace(mark, "")
+    return parted
 
 
 def _snippet(text: str, wanted: Sequence[str]) -> tuple[str, ...]:

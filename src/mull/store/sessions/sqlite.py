@@ -22,7 +22,6 @@ from mull.logs import log_warning
 from mull.neutral.errors import ConfigError, SessionBusy, SessionError
 from mull.neutral.events import Event
 from mull.neutral.messages import Origin
-from mull.store.checkpoints import forget_checkpoints
 from mull.store.paths import data_dir
 from mull.store.sessions import search as searching
 from mull.store.sessions.database import Database
@@ -239,6 +238,8 @@ class SqliteSessions:
             for table in ("journal", "records"):
                 connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
             connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
+
+        from mull.store.checkpoints import forget_checkpoints
 
         with self.hold(session):
             self._database.erase(forget)

@@ -4,8 +4,6 @@ The embedded store is `mull.store.sessions.sqlite.SqliteSessions`; a database on
 another class with these methods.
 """
 
-from __future__ import annotations
-
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, Self, TypeAlias, TypedDict, Unpack
