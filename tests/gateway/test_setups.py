@@ -90,6 +90,26 @@ def test_opencode_has_a_provider_with_the_model_and_its_window(name):
     assert model["limit"]["context"] == 50_000
 
 
+@pytest.mark.parametrize(
+    ("window", "output", "answer", "summarizes"),
+    [
+        (None, None, None, True),
+        (None, 8192, "8192", True),
+        (200_000, None, None, True),
+        (200_000, 64_000, "64000", True),
+        (65_536, None, "16384", True),
+        (32_768, None, "8192", False),  # its summaries would begin at 11,576 tokens
+        (32_768, 32_768, "8192", False),
+        (8192, 1024, "1024", False),
+    ],
+)
+def test_claude_code_has_room_in_a_small_window(window, output, answer, summarizes):
+    variables = SETUPS["claude-code"].wire(Reach(URL, "kimi", window, output)).variables
+    assert variables.get("CLAUDE_CODE_MAX_CONTEXT_TOKENS") == (window and str(window))
+    assert variables.get("CLAUDE_CODE_MAX_OUTPUT_TOKENS") == answer
+    assert ("DISABLE_AUTO_COMPACT" not in variables) == summarizes
+
+
 @pytest.mark.parametrize("reach", [PLAIN, GUARDED])
 @pytest.mark.parametrize("name", PYTHON)
 def test_the_lines_of_a_library_are_a_program(name, reach):

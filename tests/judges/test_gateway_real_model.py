@@ -64,10 +64,11 @@ def test_claude_code_is_answered_where_its_prompt_is_short(ask):
 
 def test_claude_code_reads_a_file_with_its_own_tool(ask):
     words = ["--tools", "Read", "--allowedTools", "Read", *SHORT, "--verbose"]
-    words += ["--output-format", "stream-json", "-p", "What is in the file notes.txt?"]
-    done = ask("claude-code", "@anthropic-ai/claude-code", *words)
-    assert done.returncode == 0, done.stdout[-2000:]
+    words += ["--max-turns", "8", "--output-format", "stream-json"]
+    done = ask("claude-code", "@anthropic-ai/claude-code", *words, "-p", "What is in notes.txt?")
     events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    # so small a model may read on until its turns are used up, but has room for all of them
+    assert not any(event.get("status") == "compacting" for event in events)
     blocks = [
         block
         for event in events

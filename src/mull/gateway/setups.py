@@ -98,12 +98,32 @@ def _claude_code(reach: Reach) -> Wiring:
         "ANTHROPIC_AUTH_TOKEN": reach.key,
         "ANTHROPIC_MODEL": reach.model,
         **{f"ANTHROPIC_DEFAULT_{tier}_MODEL": reach.model for tier in tiers},
-        **reach.limits("CLAUDE_CODE_MAX_CONTEXT_TOKENS", "CLAUDE_CODE_MAX_OUTPUT_TOKENS"),
+        **_claude_code_limits(reach),
     }
     # user settings override the environment, and this overrides user settings
     shown = {name: value for name, value in variables.items() if value != reach.token}
     settings = json.dumps({"env": shown})
     return Wiring(variables, ("--settings", settings), removed=("ANTHROPIC_API_KEY",))
+
+
+_CLAUDE_CODE_OUTPUT = 32_000
+"""The longest answer Claude Code requests from a model it does not know."""
+_CLAUDE_CODE_SUMMARY = 20_000
+"""The most it keeps free for a summary; less if the longest answer is shorter."""
+_CLAUDE_CODE_MARGIN = 13_000
+"""What it keeps free besides: it summarizes the conversation as soon as less is left."""
+
+
+def _claude_code_limits(reach: Reach) -> dict[str, str]:
+    """Claude Code's variables for the model's limits. In a small window it would keep most of it
+    free and summarize on every turn: there its answers are shorter, or it does not summarize."""
+    window, output = "CLAUDE_CODE_MAX_CONTEXT_TOKENS", "CLAUDE_CODE_MAX_OUTPUT_TOKENS"
+    if not reach.window or reach.window >= 4 * _CLAUDE_CODE_OUTPUT:
+        return reach.limits(window, output)
+    answer = min(reach.output or _CLAUDE_CODE_OUTPUT, reach.window // 4)
+    limits = {window: str(reach.window), output: str(answer)}
+    used = reach.window - min(answer, _CLAUDE_CODE_SUMMARY) - _CLAUDE_CODE_MARGIN
+    return limits if used >= reach.window // 2 else {**limits, "DISABLE_AUTO_COMPACT": "1"}
 
 
 def _text(value: str) -> str:
