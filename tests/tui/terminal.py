@@ -185,6 +185,10 @@ class Terminal:
         """Put text in as a terminal does that tells pasting from typing."""
         self.type(f"\x1b[200~{text}\x1b[201~")
 
+    def scribble(self, text: str) -> None:
+        """Write as another program on the same terminal does."""
+        os.write(self._slave, text.encode())
+
     def resize(self, columns: int, rows: int) -> None:
         """Change the window, as a window manager would."""
         self._read(0)

@@ -172,6 +172,43 @@ def test_nothing_stands_twice_after_ten_resizes_themes_and_views(converse):
         assert terminal.everything.count("openai-compatible/thinker ·") == 1
 
 
+NOISE = "\x1b[3;9H\x1b[41mNOISE\x1b[2;5r\x1b(0NOISE\x1b[?6h\r\nNOISE\r\n"
+"""Colours, another set of characters, a part of the window that scrolls, and the cursor there."""
+
+
+@pytest.mark.parametrize("rows", [20, 40])
+def test_a_redraw_mends_what_another_program_has_written(converse, rows):
+    words = [f"para-{n:02}" for n in range(9)]
+    with ScriptedServer([answer(think("deep"), say("\n\n".join(words)))] * 2) as server:
+        terminal = converse(server, rows=rows)
+        ask(terminal, "first", words[-1])
+        terminal.type("half a question")
+        terminal.wait_for("❯ half a question")
+        before = terminal.text
+        terminal.scribble(NOISE)
+        terminal.wait_for("NOISE")
+        terminal.press("c-l")
+        terminal.wait_gone("NOISE")
+        terminal.wait_for("❯ half a question")
+        assert terminal.text == before
+        assert terminal.cell(words[-1]).bg == "default"
+        terminal.press("enter")
+        terminal.wait_for(lambda t: t.everything.count(words[-1]) > 1)
+        terminal.wait_idle()
+        if rows == 20:  # the screen was full: nothing of it was written twice
+            assert counts(terminal, *words) == dict.fromkeys(words, 2)
+
+
+def test_a_redraw_keeps_what_is_above_mull_on_the_screen(converse):
+    with ScriptedServer([answer(say("Answer."))]) as server:
+        terminal = converse(server, rows=30)
+        terminal.scribble("\x1b7\x1b[20;1Hsomebody else\x1b8")
+        terminal.wait_for("somebody else")
+        terminal.press("c-l")
+        terminal.wait_gone("somebody else")
+        assert "somebody else" in "\n".join(terminal.history)
+
+
 def test_undo_takes_the_turn_off_the_screen_where_it_is_whole_there(converse):
     with ScriptedServer([answer(say("Answer one.")), answer(say("Answer two."))]) as server:
         terminal = converse(server)

@@ -339,10 +339,6 @@ class Talk:
         """
         self.front.repaint(lambda lines: self._painter.follow(self.session.log, lines))
 
-    def repaint(self) -> None:
-        """Redraw the screen."""
-        self.front.repaint(self.resized)
-
     def resized(self, replaceable: int) -> int:
         """Redraw the last lines of the screen for another width, as far as they can be replaced;
         returns how many are.

@@ -480,9 +480,8 @@ class TerminalFront:
         self.app.suspend_to_background()
 
     def on_redraw(self) -> None:
-        """Redraw the screen."""
-        if self._talk is not None:
-            self._talk.repaint()
+        """Redraw the screen, whatever another program has written there."""
+        self._screen.restore()
 
 
 def _output() -> Output:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -54,6 +54,8 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Synchronized output: terminals that support it show what lies between in one step; others ignore
 it.
 """
+_AS_AT_FIRST = "\x1b[0m\x0f\x1b(B\x1b[r\x1b[?6l\x1b[?7h"
+"""No colours, the usual characters, and scrolling and positions in the whole window."""
 _ANSI = (
     "ansiblack ansired ansigreen ansiyellow ansiblue ansimagenta ansicyan ansigray "
     "ansibrightblack ansibrightred ansibrightgreen ansibrightyellow ansibrightblue "
@@ -289,6 +291,22 @@ class InlineScreen:
             self.forget()
             app.draw()
 
+    def restore(self) -> None:
+        """Write everything on the screen once more, from its top: another program may have written
+        there, and left the cursor anywhere. Lines of others go into the scrollback.
+        """
+        self.flush(force=True)
+        app = self.app
+        if app is not None and app.is_running and not app.is_lent:
+            region = app.renderer.last_rendered_screen
+            others = self.height - self._height_above() - (region.height if region else 0)
+            app.begin_step()
+            app.renderer.reset()
+            app.output.write_raw(f"{_AS_AT_FIRST}\x1b[{self.height}H" + "\n" * others + "\x1b[H")
+            app.output.erase_down()
+            app.output.write_raw(self._encoded(self._above))
+            app.draw()
+
     def resized(self, change: Callable[[int], int]) -> None:
         """The window width has changed: erase the region where the terminal has moved it, and
         redraw the screen for that width.
@@ -410,13 +428,16 @@ class InlineScreen:
         if screen is not None and len(self._above) + screen.height > self.height:
             self._trim(screen.height, self.height)
 
-    def _trim(self, region: int, height: int) -> None:
+    def _height_above(self) -> int:
         width = self.width
-        taken = region + sum(self._rows(line_width(line), width) for line in self._above)
+        return sum(self._rows(line_width(line), width) for line in self._above)
+
+    def _trim(self, region: int, height: int) -> None:
+        width, taken = self.width, region + self._height_above()
         while self._above and taken > height:
             taken -= self._rows(line_width(self._above.popleft()), width)
 
-    def _encoded(self, lines: Sequence[Line]) -> str:
+    def _encoded(self, lines: Iterable[Line]) -> str:
         return encode(lines, self.depth).replace("\n", "\r\n")
 
     def _shown(self) -> list[Line]:
