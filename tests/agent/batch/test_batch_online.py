@@ -301,7 +301,7 @@ def test_a_changed_item_is_noticed_and_asked_again(tmp_path):
         ({"max_tokens": 5}, "another max_tokens (None, now 5)"),
         ({"system": "x"}, "another system"),
         ({"schema": City}, "another schema"),
-        ({"settings": {"reasoning.effort": "high"}}, "another settings"),
+        ({"settings": {"reasoning.effort": "high"}}, "another reasoning.effort (None, now 'high')"),
     ],
 )
 def test_changed_options_are_noticed(tmp_path, options, words):
