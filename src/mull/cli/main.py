@@ -6,6 +6,7 @@ its line of help; nothing else lists them.
 
 from __future__ import annotations
 
+import errno
 import sys
 
 from mull._version import __version__
@@ -124,6 +125,12 @@ def _run(words: list[str]) -> int:
     except BrokenPipeError:
         _forget_stdout()
         return 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        _forget_stdout()
+        print(f"mull: cannot write the output: {error.strerror}", file=sys.stderr)
+        return 1
     return status
 
 
