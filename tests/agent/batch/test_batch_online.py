@@ -598,3 +598,27 @@ def test_items_that_cannot_be_read_end_the_batch_after_those_before_them(tmp_pat
         batch = mull.batch_async(broken_items(), MODEL, base_url=server.url, progress=False)
         with pytest.raises(mull.LocalError, match="item 2"):
             asyncio.run(batch.results())
+
+
+@pytest.mark.parametrize(("columns", "has_bar"), [(30, False), (100, True)])
+def test_progress_fits_on_one_line_of_a_narrow_terminal(monkeypatch, columns, has_bar):
+    monkeypatch.setattr("mull.agent.batch.progress._columns", lambda _: columns)
+    out = io.StringIO()
+    with ScriptedServer(echo) as server:
+        mull.batch(list("abc"), MODEL, base_url=server.url, progress=out).results()
+    lines = [line.removesuffix("\x1b[K") for line in out.getvalue().strip().split("\r")]
+    assert max(map(len, lines)) < columns
+    assert any("3/3" in line for line in lines)
+    assert any("[#" in line for line in lines) == has_bar
+
+
+def test_an_answer_that_misses_its_schema_is_there_with_its_usage(tmp_path):
+    file = tmp_path / "out.jsonl"
+    with ScriptedServer(echo) as server:
+        items = [{"prompt": "a", "id": "1", "schema": {"type": "object"}}]
+        (one,) = run(server, items, file=file).results()
+        asked = len(server.requests)
+        run(server, items, file=file).results()
+    assert isinstance(one.error, mull.MisfitError)
+    assert one.result.usage.output > 0
+    assert len(server.requests) == 2 * asked  # a batch asks again: the next answer may match
