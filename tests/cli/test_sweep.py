@@ -3,6 +3,7 @@
 import errno
 import itertools
 import json
+import os
 import sys
 
 import pytest
@@ -107,7 +108,6 @@ def test_an_answer_that_misses_its_schema_is_wrong_and_no_error(tmp_path, capsys
         (["--html", "."], "cannot write .: it is a directory"),
         (["--html", "./tasks.jsonl"], "would replace the tasks or answers"),
         (["--html", "a.html", "-o", "./a.html"], "would replace the tasks or answers"),
-        (["--html", "/dev/null"], "cannot write /dev/null: it is not a regular file"),
         (["--checker", "./tasks.jsonl"], "the checker ./tasks.jsonl: it is not executable"),
     ],
 )
@@ -301,3 +301,13 @@ def test_a_full_disk_is_said_and_no_traceback(tasks, capfd, monkeypatch):
     with StrictServer("deepseek", itertools.repeat(ANSWER)) as server:
         assert main(["sweep", tasks, "-m", MODEL, "--base-url", server.url]) == 1
     assert capfd.readouterr().err == "mull: cannot write the output: No space left on device\n"
+
+
+def test_a_page_replaces_no_device(tasks, tmp_path, capsys):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with StrictServer("deepseek", itertools.repeat(ANSWER)) as server:
+        words = ["sweep", tasks, "-m", MODEL, "--base-url", server.url, "--html", str(pipe)]
+        assert main(words) == 2
+    assert f"cannot write {pipe}: it is not a regular file" in capsys.readouterr().err
+    assert server.requests == []
