@@ -311,3 +311,17 @@ def test_a_page_replaces_no_device(tasks, tmp_path, capsys):
         assert main(words) == 2
     assert f"cannot write {pipe}: it is not a regular file" in capsys.readouterr().err
     assert server.requests == []
+
+
+def test_a_rejected_key_is_not_tried_with_every_task(tmp_path, capsys):
+    file = tmp_path / "tasks.jsonl"
+    file.write_text("\n".join(json.dumps({"prompt": f"{n}?"}) for n in range(20)))
+    message = {"role": "assistant", "content": "ok"}
+    answer = Reply.json({"choices": [{"message": message, "finish_reason": "stop"}]})
+    refusal = Reply.json({"error": {"message": "bad key"}}, 401)
+    with ScriptedServer(lambda asked: refusal if asked.json["model"] == "a" else answer) as server:
+        words = ["sweep", str(file), "-m", "openai-compatible/a", "-m", "openai-compatible/b"]
+        assert main([*words, "--base-url", server.url, "--concurrency", "1", "--json"]) == 3
+    first, second = json.loads(capsys.readouterr().out)["cells"]
+    assert (first["errors"], second["answers"]) == (20, 20)
+    assert sum(request.json["model"] == "a" for request in server.requests) == 1

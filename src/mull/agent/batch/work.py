@@ -1,8 +1,9 @@
 """Asks the items of a batch: as many at once as the endpoint takes, each until it is answered.
 
 Every request waits for the limiter of its endpoint, so that all pause together when one is told to.
-What no other item could do better (a rejected key, an account without credit) ends the batch: the
-items that were not asked get the same error, and are asked by the next run.
+What no other item could do better (a rejected key, an account without credit) ends the batch, or
+its part with that model: the items that were not asked get the same error, and are asked by the
+next run.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class Work:
         self.concurrency = concurrency
         self._keeps_misfits = keeps_misfits
         self._items = read_items(items)
-        self._fatal: MullError | None = None
+        self._fatal: dict[str | None, MullError] = {}
         self._broken: LocalError | None = None
 
     async def run(self, put: Callable[[BatchResult], None], display: Display | None) -> None:
@@ -175,7 +176,8 @@ class Work:
         stored = self._stored(item)
         if stored is not None:
             return BatchResult(*place, stored, stored.error, stored=True)
-        return BatchResult(*place, error=self._fatal) if self._fatal is not None else None
+        fatal = self._fatal.get(item.model)
+        return BatchResult(*place, error=fatal) if fatal is not None else None
 
     def _stored(self, item: Item) -> Result | None:
         """The stored answer to an item; its value has its type again."""
@@ -200,8 +202,8 @@ class Work:
             error = result.error
         except MullError as raised:
             error = raised
-        if error is not None and _is_fatal(error) and not item.is_apart:
-            self._fatal = error
+        if error is not None and _is_fatal(error):
+            self._fatal[item.model] = error
         return self.keep(item, result, error, value)
 
     def keep(
@@ -261,7 +263,7 @@ def _shaping(talk: Conversation) -> dict[str, Any]:
 
 
 def _is_fatal(error: MullError) -> bool:
-    """Whether all other items would meet the same error."""
+    """Whether all other items with that model would meet the same error."""
     if isinstance(error, RateLimitError):
         return error.retry_after is not None and error.retry_after > LONGEST_ASKED
     return isinstance(error, AuthenticationError | QuotaError)
