@@ -61,6 +61,7 @@ _TEXT = """\
 mull keeps a model's thinking. Without a command it starts a conversation in the terminal, and
 the options are those of the conversation."""
 EXIT_INTERRUPTED = 130
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _YOUNG = 100_000
 """Objects between two garbage collections: more than a question makes, which collects nothing."""
 
@@ -126,7 +127,7 @@ def _run(words: list[str]) -> int:
         _forget_stdout()
         return 0
     except OSError as error:
-        if error.errno != errno.ENOSPC or error.filename is not None:
+        if error.errno not in _FULL or error.filename is not None:
             raise
         _forget_stdout()
         print(f"mull: cannot write the output: {error.strerror}", file=sys.stderr)

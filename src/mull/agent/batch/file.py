@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias, get_args
@@ -252,7 +253,8 @@ class BatchFile:
     def close(self) -> None:
         """Let others write it."""
         if self._lock.is_held:
-            self._file.close()
+            with suppress(OSError):  # it tries to write once more what was reported already
+                self._file.close()
             self._lock.release()
 
 
