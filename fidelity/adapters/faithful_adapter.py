@@ -19,9 +19,19 @@ HEADERS = json.loads(os.environ.get("FIDELITY_HEADERS", "{}"))
 PATIENCE = 30
 NOT_OFFERED, NOT_ALLOWED = (404, 405, 501), (401, 403)
 FORGETS = bool(os.environ.get("FIDELITY_FORGETS"))
-OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+SECRETS = [one for one in (os.environ.get("FIDELITY_KEY", ""), *HEADERS.values()) if len(one) > 7]
 BUDGET = {"thinking": {"type": "enabled", "budget_tokens": 2000}, "max_tokens": 8000}
 RESPONDS = STATELESS | {"reasoning": {"summary": "auto"}}
+
+
+class Stays(urllib.request.HTTPRedirectHandler):
+    """Follows no redirection: it would ask something else, and take the key there."""
+
+    def redirect_request(self, *_):
+        return None
+
+
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), Stays)
 
 
 class Client:
@@ -119,25 +129,35 @@ def post(url, body):
             data = response.read().decode()
     except urllib.error.HTTPError as error:
         with error:
-            raise Refused(error.code, error.read().decode(errors="replace")) from None
+            text = error.read().decode(errors="replace")
+        if 300 <= error.code < 400:
+            text = f"a redirection to {error.headers['location']}"
+        raise Refused(error.code, masked(text)) from None
     except urllib.error.URLError as error:
         raise NotMeasured(f"cannot connect to {url}: {error.reason}") from None
-    if not response.headers["content-type"].startswith("text/event-stream"):
+    if not (response.headers["content-type"] or "").startswith("text/event-stream"):
         return [document_in(data)]
     lines = [line[5:].strip() for line in re.split(r"\r?\n", data) if line.startswith("data:")]
     events = [json.loads(line) for line in lines if line not in ("", "[DONE]")]
     errors = [one["error"] for one in events if one.get("error")]
     errors += [one for one in events if one.get("type") == "error"]
     if errors:
-        raise RuntimeError(str(errors[0]))
+        raise RuntimeError(masked(str(errors[0])))
     return events
+
+
+def masked(text):
+    """What a gateway says, without keys that it repeats."""
+    for secret in SECRETS:
+        text = text.replace(secret, "***")
+    return text
 
 
 def document_in(data):
     try:
         return json.loads(data)
     except ValueError:
-        raise RuntimeError(f"the answer is no JSON: {data[:60]!r}") from None
+        raise RuntimeError(f"the answer is no JSON: {masked(data)[:60]!r}") from None
 
 
 def whole_blocks(pieces):

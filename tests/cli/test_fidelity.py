@@ -141,3 +141,50 @@ def test_an_adapter_that_never_reports_is_one_error(tmp_path, capsys):
 def test_the_version_that_ran_is_said(capsys):
     assert main(["fidelity", "mull", "--case", "kimi/tool-round/blocking"]) == 0
     assert f"running mull {version('mull')}" in capsys.readouterr().err
+
+
+def test_a_key_that_a_gateway_repeats_is_not_shown(monkeypatch, capsys):
+    monkeypatch.setenv("FIDELITY_KEY", "sk-not-for-anyone")
+    reply = Reply.json({"error": f"{'-' * 80} no such key: sk-not-for-anyone, team-secret"}, 401)
+    with ScriptedServer(lambda _: reply) as server:
+        words = ["fidelity", server.url, "--port", "0", "--header", "x-team: team-secret"]
+        assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "does not accept the key: 401" in said
+    assert "sk-not" not in said
+    assert "team-sec" not in said
+
+
+def test_a_redirection_is_not_followed(capsys):
+    with (
+        ScriptedServer(lambda _: Reply.json({})) as elsewhere,
+        ScriptedServer(lambda _: Reply(302, {"location": f"{elsewhere.url}/login"}, [])) as server,
+    ):
+        assert main(["fidelity", server.url, "--port", "0", "--kind", "redacted"]) == 2
+    assert f"302 a redirection to {elsewhere.url}/login" in capsys.readouterr().err
+    assert elsewhere.requests == []
+
+
+def test_a_line_that_nests_too_deeply_is_no_report(tmp_path, capsys):
+    adapter = tmp_path / "adapter.py"
+    adapter.write_text(
+        "import sys\nfor _ in sys.stdin:\n    print('[' * 100_000)\n"
+        '    print(\'{"notClaimed": "all"}\', flush=True)\n'
+    )
+    assert main(["fidelity", str(adapter), "--case", "kimi/tool-round/blocking"]) == 0
+    assert "printed a line that is no report: [[[" in capsys.readouterr().err
+
+
+def test_what_was_measured_before_an_interruption_is_reported(monkeypatch, capsys):
+    from mull.cli import fidelity
+
+    def stopped(cases, judge, adapter):
+        yield next(all_of(cases, judge, adapter))
+        raise KeyboardInterrupt
+
+    all_of = fidelity.run_cases
+    monkeypatch.setattr(fidelity, "run_cases", stopped)
+    assert main(["fidelity", str(FAITHFUL), "--kind", "leak"]) == 130
+    told = capsys.readouterr()
+    assert "stopped after 1 of 10 cases" in told.err
+    assert told.out.splitlines()[-1] in ("1 kept", "1 refused")

@@ -38,6 +38,9 @@ def test_lines_and_lists_are_the_same_tasks():
         (b'{"prompt": "a"}\n\n{"prompt": "a"}', "line 1 and line 3 are the same task"),
         (b'[{"prompt": "a"}, {"prompt": "b", "matches": "a{9999999999}"}]', "task 2: matches"),
         (b"\xff", "not a task"),
+        (b'{"prompt": "a", "expect": ""}', "line 1: expect must be a text or a number"),
+        (b'{"prompt": "a", "expect": []}', "line 1: expect must be"),
+        (b'{"prompt": "a", "expect": ["b", {"c": 1}]}', "line 1: expect must be"),
     ],
 )
 def test_what_is_no_file_of_tasks_is_refused_with_its_place(data, said):
@@ -63,6 +66,11 @@ def test_what_is_no_file_of_tasks_is_refused_with_its_place(data, said):
         (["yes", "true"], "No", False),
         ("x = 1", "so `x = 1` holds", True),
         ("", "anything", False),
+        ("*", "it is `*`, as in a * b", True),
+        ("*", "it is +", False),
+        ("Württemberg", "Baden-Württemberg", True),
+        ("Paris", "It is ...Paris", True),
+        ("is", "this", False),
     ],
 )
 def test_an_expected_text_is_found_as_a_person_would_find_it(expect, text, right):
@@ -143,3 +151,9 @@ def named(name, tokens, accuracy):
         name=name, answers=1, errors=0, graded=1, right=1, accuracy=accuracy, low=0, high=1,
         thinking_tokens=None, estimated=False, tokens=tokens, cost=None, first=None, seconds=None,
     )  # fmt: skip
+
+
+def test_a_task_is_the_same_question_whatever_its_right_answer_is():
+    (first,) = read_tasks(b'{"prompt": "a", "expect": "408"}').values()
+    (second,) = read_tasks(b'{"prompt": "a", "expect": "409"}').values()
+    assert first.id == second.id

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from mull.policy.sweep.cells import Outcome, sum_up
 from mull.policy.sweep.tasks import Task
 from mull.transcripts.sweep_page import sweep_html
@@ -84,3 +86,20 @@ def test_only_what_is_drawn_is_explained():
     assert frontier not in one
     assert "10 tasks." in two
     assert frontier in two
+
+
+@pytest.mark.parametrize("tokens", [0, 40])
+def test_a_label_stays_within_its_plot_however_many_it_names(tokens):
+    names = ["p/claude-sonnet-4-5", "q/gpt-5-codex-max", "r/kimi-k2-thinking", f"s/{'x' * 99}"]
+    rows = [(name, level, 10, tokens, 0) for name in names for level in ("low", "high")]
+    figure = drawn(THINKING, *rows, ("t/last", "high", 5, 80, 0))
+    found = re.findall(r'<text class="(name[^"]*)" x="([^"]*)" y="([^"]*)">([^<]*)<', figure)
+    assert re.fullmatch(r"claude-sonne.* and 7 more", found[0][3])
+    for anchor, x, y, said in found:
+        wide = len(said) * 7.2
+        assert (float(x) - wide if anchor == "name end" else float(x)) >= 46
+        assert (float(x) if anchor == "name end" else float(x) + wide) <= 420
+        assert float(y) >= 12
+    (long,) = labels(drawn(THINKING, (names[-1], None, 10, 40, 0)))
+    assert long.startswith("xxx")
+    assert long.endswith("…")

@@ -150,7 +150,7 @@ def begin_to_end(task: asyncio.Task[None]) -> None:
         loop.call_soon_threadsafe(task.cancel)
 
 
-async def end_task(task: asyncio.Task[None]) -> None:
+async def end_task(task: asyncio.Task[Any]) -> None:
     """Stop the task and wait until it has stopped."""
     begin_to_end(task)
     loop = task.get_loop()

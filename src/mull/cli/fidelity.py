@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from mull.cli.ask import EXIT
 from mull.neutral.errors import ConfigError
 from mull.settings.words import closest
 from mull.testing.fidelity import (
@@ -58,7 +59,7 @@ this), or not measured (the run itself failed). TARGET is one of
 fidelity/README.md in the repository describes the cases and the lines of an adapter.
 
 exit status: 0 every case that the target claims is kept, 1 not every one, 2 usage error, or
-nothing could be measured.
+nothing could be measured, 130 interrupted.
 """
 _EXAMPLES = """\
 examples:
@@ -152,15 +153,28 @@ def run(options: Namespace) -> int:
         target = _target(options, peer)
     except PeerUnavailable as error:
         raise ConfigError(f"cannot install {options.target}: {error}") from None
-    outcomes, is_reached = _play(cases, target, shows=bool(options.case) and not options.json)
+    outcomes: dict[str, Outcome] = {}
+    try:
+        is_reached = _play(cases, target, outcomes, shows=bool(options.case) and not options.json)
+    except KeyboardInterrupt:
+        _tell(f"stopped after {len(outcomes)} of {len(cases)} cases")
+        if outcomes:
+            _print(options, cases, outcomes, target.label)
+        return EXIT["interrupted"]
     if _is_address(options.target) and not is_reached:
         raise ConfigError(_unreached(outcomes, options.port))
+    _print(options, cases, outcomes, target.label)
+    marks = Counter(outcome.mark for outcome in outcomes.values())
+    return 0 if marks["kept"] + marks["not claimed"] == len(outcomes) else EXIT_LOST
+
+
+def _print(
+    options: Namespace, cases: Sequence[Case], outcomes: Mapping[str, Outcome], label: str
+) -> None:
     if options.json:
         print(msgspec.json.encode(outcomes).decode())
     elif not options.case:
-        _report(cases, outcomes, target.label)
-    marks = Counter(outcome.mark for outcome in outcomes.values())
-    return 0 if marks["kept"] + marks["not claimed"] == len(outcomes) else EXIT_LOST
+        _report([case for case in cases if case.id in outcomes], outcomes, label)
 
 
 def _unreached(outcomes: Mapping[str, Outcome], port: int) -> str:
@@ -171,12 +185,11 @@ def _unreached(outcomes: Mapping[str, Outcome], port: int) -> str:
 
 
 def _play(
-    cases: Sequence[Case], target: _Target, *, shows: bool
-) -> tuple[dict[str, Outcome], bool]:
-    """The outcomes by the id of their case, with progress on standard error; and whether the
-    endpoints were ever asked.
+    cases: Sequence[Case], target: _Target, outcomes: dict[str, Outcome], *, shows: bool
+) -> bool:
+    """Add the outcomes by the id of their case, with progress on standard error; returns whether
+    the endpoints were ever asked.
     """
-    outcomes: dict[str, Outcome] = {}
     is_reached = False
     with ExitStack() as stack:
         try:
@@ -200,7 +213,7 @@ def _play(
                     _tell(f"{len(outcomes)} of {len(cases)} cases")
         except AdapterFailed as error:
             raise ConfigError(f"nothing could be measured: {error}") from None
-    return outcomes, is_reached
+    return is_reached
 
 
 class _Heard:

@@ -6,6 +6,7 @@ its line of help; nothing else lists them.
 
 from __future__ import annotations
 
+import errno
 import sys
 
 from mull._version import __version__
@@ -60,6 +61,7 @@ _TEXT = """\
 mull keeps a model's thinking. Without a command it starts a conversation in the terminal, and
 the options are those of the conversation."""
 EXIT_INTERRUPTED = 130
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _YOUNG = 100_000
 """Objects between two garbage collections: more than a question makes, which collects nothing."""
 
@@ -124,6 +126,12 @@ def _run(words: list[str]) -> int:
     except BrokenPipeError:
         _forget_stdout()
         return 0
+    except OSError as error:
+        if error.errno not in _FULL or error.filename is not None:
+            raise
+        _forget_stdout()
+        print(f"mull: cannot write the output: {error.strerror}", file=sys.stderr)
+        return 1
     return status
 
 

@@ -40,8 +40,8 @@ is right.
 With -o answers are stored in a file as they come; the same command continues a sweep that was
 stopped.
 
-exit status: 0 all answered, 2 usage error, 3 some have no answer, 5 network error,
-130 interrupted
+exit status: 0 all answered, 2 usage error, 3 some have no answer or the checker failed,
+5 network error, 130 interrupted
 """
 _EXAMPLES = """\
 examples:
@@ -99,7 +99,8 @@ def run(options: Namespace) -> int:
     outcomes: list[Outcome] = []
     try:
         interrupt.run(_collect(options, sweep, outcomes))
-        status = EXIT["refused"] if any(one.error for one in outcomes) else EXIT["answer"]
+        is_whole = not any(one.error or _is_unjudged(one) for one in outcomes)
+        status = EXIT["answer"] if is_whole else EXIT["refused"]
     except KeyboardInterrupt:
         status = EXIT["interrupted"]
         again = "" if options.output is None else ": run the same command again to continue"
@@ -130,6 +131,8 @@ def _check_page(page: Path, others: Iterable[str | Path | None]) -> None:
     folder = Path(target).parent
     if page.is_dir():
         raise ConfigError(f"cannot write {page}: it is a directory")
+    if page.exists() and not page.is_file():
+        raise ConfigError(f"cannot write {page}: it is not a regular file")
     if not folder.is_dir():
         raise ConfigError(f"cannot write {page}: there is no directory {folder}")
     if not os.access(folder, os.W_OK):
@@ -152,6 +155,7 @@ async def _collect(options: Namespace, sweep: Sweep, outcomes: list[Outcome]) ->
             progress=setup.progress_stream(),
             base_url=options.base_url,
             max_tokens=options.max_tokens,
+            tell=setup.tell,
             engine=engine,
         )
         async for one in found:
@@ -161,20 +165,22 @@ async def _collect(options: Namespace, sweep: Sweep, outcomes: list[Outcome]) ->
 def _show(options: Namespace, sweep: Sweep, outcomes: list[Outcome]) -> None:
     places = {name: at for at, name in enumerate(sweep.cells)}
     ordered = sorted(outcomes, key=lambda one: places[one.cell])
-    if options.json:
-        document = {"cells": sum_up(ordered), "outcomes": ordered}
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
-        sys.stdout.write("\n")
-    else:
-        for line in table(sum_up(ordered)):
-            print(line)
-        _tell_errors(options.file, sweep, ordered)
-    if options.html is not None:
+    if options.html is not None:  # first, since whoever reads what is printed may go away
         from mull.transcripts.sweep_page import sweep_html
 
         title = f"What thinking buys: {_named(options.file)}"
         page = sweep_html(title, tuple(sweep.tasks.values()), ordered)
         write_atomic(options.html, page.encode(), 0o644)
+    if options.json:
+        document = {"cells": sum_up(ordered), "outcomes": ordered}
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+        sys.stdout.write("\n")
+        return
+    if ordered:
+        for line in table(sum_up(ordered)):
+            print(line)
+    _tell_errors(options.file, sweep, ordered)
+    _tell_checker(options.file, sweep, ordered)
 
 
 def _tell_errors(file: str, sweep: Sweep, outcomes: list[Outcome]) -> None:
@@ -186,6 +192,24 @@ def _tell_errors(file: str, sweep: Sweep, outcomes: list[Outcome]) -> None:
     if len(failed) > _ERRORS_TOLD:
         more = len(failed) - _ERRORS_TOLD
         setup.tell(f"no answer to {more} more: --json shows why")
+
+
+def _tell_checker(file: str, sweep: Sweep, outcomes: list[Outcome]) -> None:
+    """Say how a checker failed; also if it judged nothing right, since it may itself be wrong."""
+    places = {task.id: f"{place} of {_named(file)}" for place, task in sweep.tasks.items()}
+    failed = [one for one in outcomes if _is_unjudged(one)]
+    if failed:
+        count, one = len(failed), failed[0]
+        answers = "an answer" if count == 1 else f"{count} answers"
+        setup.tell(f"the checker did not judge {answers}: {one.checker} ({places[one.task]})")
+    judged = [one for one in outcomes if one.checker and one.right is False]
+    if judged and not any(one.right for one in outcomes):
+        one = judged[0]
+        setup.tell(f"the checker found nothing right; of {places[one.task]} it said: {one.checker}")
+
+
+def _is_unjudged(one: Outcome) -> bool:
+    return one.right is None and bool(one.checker)
 
 
 def _named(file: str) -> str:

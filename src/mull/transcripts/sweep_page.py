@@ -131,6 +131,7 @@ def _mark(one: Outcome) -> str:
     if one.error is not None:
         return f"<span class='wrong' title='{escape(one.error)}'>!</span>"
     if one.right is None:
-        return f"<span class='none' title='{escape(one.answer[:300])}'>?</span>"
+        said = one.checker or one.answer[:300]
+        return f"<span class='none' title='{escape(said)}'>?</span>"
     name, sign = ("right", "✓") if one.right else ("wrong", "✗")
     return f"<span class='{name}' title='{escape(one.answer[:300])}'>{sign}</span>"

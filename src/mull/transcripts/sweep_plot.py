@@ -21,8 +21,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 24, 16, 44
 _WIDE = 10
 """The ratio of the most to the least from which an axis is logarithmic."""
 _RADIUS, _RING = 5, 4
-_LETTER, _LINE = 7.2, 15
-"""About how wide a letter of a label is, and how high."""
+_LETTER, _LINE, _GAP = 7.2, 15, 2
+"""About how wide a letter of a label is, and how high; and how far it is from its point."""
 PLOT_STYLE = """
 svg .end{text-anchor:end}svg .front{fill:none;stroke:var(--quiet);stroke-width:1.5;
   stroke-dasharray:5 4}svg .interval{stroke-width:1.5;opacity:.55}
@@ -237,9 +237,11 @@ def _labels(groups: Sequence[Sequence[_Point]], models: Iterable[str]) -> Iterat
     known = tuple(models)
     taken = [_around(group) for group in groups]
     for group in groups:
-        text = _label(group, known)
+        text = _shortened(_names(group, known), int(_room(group) / _LETTER))
         places = list(_places(group, len(text) * _LETTER))
-        inside = [box for box in places if box.left >= _LEFT and box.right <= _WIDTH]
+        inside = [
+            box for box in places if box.left >= _LEFT and box.right <= _WIDTH and box.top >= 0
+        ]
         free = [box for box in inside if not any(box.meets(other) for other in taken)]
         box = (free or inside or places)[0]
         taken.append(box)
@@ -258,19 +260,36 @@ def _places(group: Sequence[_Point], width: float) -> Iterator[_Box]:
     around, x = _around(group), group[0].x
     for lift in (0, _LINE, 2 * _LINE):
         for bottom in (around.top + 4 - lift, around.bottom - 4 + _LINE + lift):
-            right = _Box(around.right + 2, around.right + 2 + width, bottom - _LINE, bottom)
-            left = _Box(around.left - 2 - width, around.left - 2, bottom - _LINE, bottom)
+            right = _Box(around.right + _GAP, around.right + _GAP + width, bottom - _LINE, bottom)
+            left = _Box(around.left - _GAP - width, around.left - _GAP, bottom - _LINE, bottom)
             yield from (left, right) if x + width + 8 > _WIDTH else (right, left)
 
 
-def _label(group: Sequence[_Point], models: Sequence[str]) -> str:
+def _room(group: Sequence[_Point]) -> float:
+    """How wide a name beside a group can be."""
+    around = _around(group)
+    return max(around.left - _GAP - _LEFT, _WIDTH - around.right - _GAP)
+
+
+def _names(group: Sequence[_Point], models: Sequence[str]) -> list[str]:
     """The levels of a group, with their models if these differ: their colours tell them apart only
     where each has a point of its own.
     """
     parts = [_parts(one.cell.name, models) for one in group]
     if len({model for model, _ in parts}) == 1:
-        return ", ".join(level or short_name(model) for model, level in parts)
-    return ", ".join(f"{short_name(model)} {level}".strip() for model, level in parts)
+        return [level or short_name(model) for model, level in parts]
+    return [f"{short_name(model)} {level}".strip() for model, level in parts]
+
+
+def _shortened(names: Sequence[str], most: int) -> str:
+    """The names, as many as fit into so many letters; the points tell the others."""
+    for count in range(len(names), 0, -1):
+        more = f" and {len(names) - count} more" if count < len(names) else ""
+        text = ", ".join(names[:count]) + more
+        if len(text) <= most:
+            return text
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{names[0][: max(most - len(more) - 1, 1)]}…{more}"
 
 
 def _parts(name: str, models: Iterable[str]) -> tuple[str, str]:

@@ -301,7 +301,7 @@ def test_a_changed_item_is_noticed_and_asked_again(tmp_path):
         ({"max_tokens": 5}, "another max_tokens (None, now 5)"),
         ({"system": "x"}, "another system"),
         ({"schema": City}, "another schema"),
-        ({"settings": {"reasoning.effort": "high"}}, "another settings"),
+        ({"settings": {"reasoning.effort": "high"}}, "another reasoning.effort (None, now 'high')"),
     ],
 )
 def test_changed_options_are_noticed(tmp_path, options, words):
@@ -397,14 +397,19 @@ def test_a_killed_process_loses_only_what_was_under_way(tmp_path):
 
 
 def test_a_full_disk_stops_the_batch(tmp_path, monkeypatch):
-    class Full(io.BytesIO):
+    class Full(io.FileIO):
         def write(self, data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(batch_file, "open", lambda *_: Full(), raising=False)
+    def opened(path, _):
+        return io.BufferedRandom(Full(path, "r+"))  # which tries once more when it is closed
+
     with ScriptedServer(echo) as server:
-        with pytest.raises(mull.UnwritableError, match="No space left"):
-            run(server, ["a"], file=tmp_path / "full").results()
+        with monkeypatch.context() as patched:
+            patched.setattr(batch_file, "open", opened, raising=False)
+            with pytest.raises(mull.UnwritableError, match="No space left"):
+                run(server, ["a"], file=tmp_path / "full").results()
+        assert texts(run(server, ["a"], file=tmp_path / "full").results()) == ["A"]
         with pytest.raises(mull.LocalError, match="not a regular file"):
             run(server, ["a"], file=tmp_path).results()
         with pytest.raises(mull.UnwritableError, match="cannot open"):
@@ -598,3 +603,27 @@ def test_items_that_cannot_be_read_end_the_batch_after_those_before_them(tmp_pat
         batch = mull.batch_async(broken_items(), MODEL, base_url=server.url, progress=False)
         with pytest.raises(mull.LocalError, match="item 2"):
             asyncio.run(batch.results())
+
+
+@pytest.mark.parametrize(("columns", "has_bar"), [(30, False), (100, True)])
+def test_progress_fits_on_one_line_of_a_narrow_terminal(monkeypatch, columns, has_bar):
+    monkeypatch.setattr("mull.agent.batch.progress._columns", lambda _: columns)
+    out = io.StringIO()
+    with ScriptedServer(echo) as server:
+        mull.batch(list("abc"), MODEL, base_url=server.url, progress=out).results()
+    lines = [line.removesuffix("\x1b[K") for line in out.getvalue().strip().split("\r")]
+    assert max(map(len, lines)) < columns
+    assert any("3/3" in line for line in lines)
+    assert any("[#" in line for line in lines) == has_bar
+
+
+def test_an_answer_that_misses_its_schema_is_there_with_its_usage(tmp_path):
+    file = tmp_path / "out.jsonl"
+    with ScriptedServer(echo) as server:
+        items = [{"prompt": "a", "id": "1", "schema": {"type": "object"}}]
+        (one,) = run(server, items, file=file).results()
+        asked = len(server.requests)
+        run(server, items, file=file).results()
+    assert isinstance(one.error, mull.MisfitError)
+    assert one.result.usage.output > 0
+    assert len(server.requests) == 2 * asked  # a batch asks again: the next answer may match

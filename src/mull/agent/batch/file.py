@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias, get_args
@@ -19,7 +20,7 @@ from msgspec import Struct
 from mull.agent.batch.items import Item
 from mull.agent.results import Result
 from mull.neutral.blocks import Value
-from mull.neutral.errors import LocalError, MullError, RefusedError, UnwritableError
+from mull.neutral.errors import LocalError, MisfitError, MullError, RefusedError, UnwritableError
 from mull.neutral.former import Reader
 from mull.neutral.messages import Message, Status
 from mull.neutral.request import Note
@@ -43,6 +44,11 @@ class _Head(Struct):
     model: str | None = None
     options: dict[str, Any] = {}
     error: msgspec.Raw = msgspec.Raw(b"")
+    result: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _ErrorHead(Struct):
+    type: str = ""
 
 
 class SubmissionLine(Struct):
@@ -94,15 +100,19 @@ _encode = msgspec.json.Encoder().encode
 
 
 class BatchFile:
-    """The results of a batch on disk. Close it to let others write it.
+    """The results of a batch on disk. Close it to let others write it. With `misfits`, an answer
+    that does not match its schema is one.
 
     Raises:
         LocalError: it belongs to another batch, or another process writes it; says what differs.
         UnwritableError: it cannot be read or written.
     """
 
-    def __init__(self, path: Path, model: str, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, path: Path, model: str, options: Mapping[str, Any], *, misfits: bool = False
+    ) -> None:
         self.path = path
+        self._misfits = misfits
         self.notes: list[str] = []
         self.submissions: list[SubmissionLine] = []
         self._places: dict[str, tuple[str, int]] = {}
@@ -148,12 +158,18 @@ class BatchFile:
             if is_first:
                 self._check(head, model, options)
                 is_first = False
-            elif head.type == "result" and not head.error:
+            elif head.type == "result" and self._is_answer(head):
                 self._places[head.id] = (head.hash, at)
         self._cut(end)
         if is_first:
             first = {"type": "batch", "version": VERSION, "model": model, "options": dict(options)}
             self.append(first)
+
+    def _is_answer(self, head: _Head) -> bool:
+        if not head.error:
+            return True
+        kind = msgspec.json.decode(head.error, type=_ErrorHead).type
+        return self._misfits and bool(head.result) and kind == MisfitError.__name__
 
     def _cut(self, end: int) -> None:
         """Let the file end after its last whole line."""
@@ -237,7 +253,8 @@ class BatchFile:
     def close(self) -> None:
         """Let others write it."""
         if self._lock.is_held:
-            self._file.close()
+            with suppress(OSError):  # it tries to write once more what was reported already
+                self._file.close()
             self._lock.release()
 
 

@@ -51,11 +51,6 @@ class Item(Struct, frozen=True):
     options: dict[str, Any] = {}
     error: LocalError | None = None
 
-    @property
-    def is_apart(self) -> bool:
-        """Whether it goes to a model of its own."""
-        return self.model is not None
-
 
 def read_items(given: Iterable[Any]) -> Iterator[Item]:
     """The items as they are asked for; one that cannot be read says why.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -16,6 +17,8 @@ from mull.client.clock import say_seconds
 __all__ = ["Display", "display_for", "html_of"]
 
 REFRESH = 0.25
+_WIDE = 10_000
+"""The columns of what is no terminal."""
 
 
 class _Place(Protocol):
@@ -68,7 +71,10 @@ class _Terminal:
         self._out = out
 
     def draw(self, progress: BatchProgress, seconds: float) -> None:
-        line = f"{_bar(progress)}{progress} · {say_seconds(round(seconds))}"
+        told = f"{progress} · {say_seconds(round(seconds))}"
+        line, most = f"{_bar(progress)}{told}", _columns(self._out) - 1
+        if len(line) > most:  # a line that wraps cannot be drawn over
+            line = told[:most]
         self._write(f"\r{line}\x1b[K")
 
     def end(self) -> None:
@@ -78,6 +84,14 @@ class _Terminal:
         with suppress(OSError, ValueError):  # a closed terminal is no reason to stop
             self._out.write(text)
             self._out.flush()
+
+
+def _columns(out: TextIO) -> int:
+    """How wide the terminal is, if this is one."""
+    try:
+        return os.get_terminal_size(out.fileno()).columns or _WIDE
+    except (OSError, ValueError, AttributeError):
+        return _WIDE
 
 
 class _Notebook:

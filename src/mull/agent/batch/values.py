@@ -18,8 +18,8 @@ class BatchResult(Struct, frozen=True):
     """What came of one item: a `result`, or an `error`.
 
     `index` is its position among the items, `id` its given id or one made from its content, `item`
-    what was given. An answer that broke off has both: the part that arrived and the reason. A
-    `stored` result is from an earlier run.
+    what was given. An answer that broke off, or does not match its schema, has both: what arrived
+    and the reason. A `stored` result is from an earlier run.
     """
 
     index: int

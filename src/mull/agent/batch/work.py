@@ -1,8 +1,9 @@
 """Asks the items of a batch: as many at once as the endpoint takes, each until it is answered.
 
 Every request waits for the limiter of its endpoint, so that all pause together when one is told to.
-What no other item could do better (a rejected key, an account without credit) ends the batch: the
-items that were not asked get the same error, and are asked by the next run.
+What no other item could do better (a rejected key, an account without credit) ends the batch, or
+its part with that model: the items that were not asked get the same error, and are asked by the
+next run.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from mull.neutral.errors import (
     RateLimitError,
 )
 from mull.neutral.request import HostedTool, Tool
+from mull.settings.registry import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -48,10 +50,13 @@ PATIENCE = RetryRules(attempts=10, longest_wait=LONGEST_ASKED)
 """Nobody waits in front of a batch: it asks again for longer, and waits as long as it is told."""
 ATTEMPTS = 3
 """How often an item is asked from the beginning, beside the attempts of each request."""
+_SHAPING = ("reasoning", "context", "model")
+"""The groups of settings that answers depend on."""
 
 
 class Work:
-    """One batch under way.
+    """One batch under way. With `keeps_misfits`, a stored answer that does not match its schema is
+    not asked for again.
 
     Raises:
         LocalError: the model or an option is not possible, for whatever item.
@@ -65,6 +70,7 @@ class Work:
         *,
         concurrency: int,
         file: Path | None,
+        keeps_misfits: bool = False,
     ) -> None:
         if isinstance(items, str | bytes | Mapping):
             raise LocalError(f"a batch needs a list of items, not {type(items).__name__}")
@@ -81,8 +87,8 @@ class Work:
         self.options: dict[str, Any] = {**options, "limits": replace(given, gate=self._gate)}
         if "tools" in options:
             self.options["tools"] = tuple(options["tools"] or ())  # they are read more than once
-        self.described: dict[str, Any] = described(self.options)
         self.base: Conversation = Conversation(model, **_runnable(self.options))
+        self.described: dict[str, Any] = {**_shaping(self.base), **described(self.options)}
         self.base.way()  # a missing key is reported before anything is sent
         self.model = model
         self.progress: BatchProgress = BatchProgress(
@@ -92,8 +98,9 @@ class Work:
         self.path = file
         self.file: BatchFile | None = None
         self.concurrency = concurrency
+        self._keeps_misfits = keeps_misfits
         self._items = read_items(items)
-        self._fatal: MullError | None = None
+        self._fatal: dict[str | None, MullError] = {}
         self._broken: LocalError | None = None
 
     async def run(self, put: Callable[[BatchResult], None], display: Display | None) -> None:
@@ -114,7 +121,7 @@ class Work:
         async with AsyncExitStack() as stack:
             if self.path is not None:
                 model = self.model or self.base.snapshot().model or self.base.target.name
-                self.file = BatchFile(self.path, model, self.described)
+                self.file = BatchFile(self.path, model, self.described, misfits=self._keeps_misfits)
                 stack.callback(self._close)
                 self.notes += self.file.notes
                 self.file.notes = self.notes
@@ -168,8 +175,9 @@ class Work:
             return BatchResult(*place, error=item.error)
         stored = self._stored(item)
         if stored is not None:
-            return BatchResult(*place, stored, stored=True)
-        return BatchResult(*place, error=self._fatal) if self._fatal is not None else None
+            return BatchResult(*place, stored, stored.error, stored=True)
+        fatal = self._fatal.get(item.model)
+        return BatchResult(*place, error=fatal) if fatal is not None else None
 
     def _stored(self, item: Item) -> Result | None:
         """The stored answer to an item; its value has its type again."""
@@ -179,7 +187,9 @@ class Work:
             return stored
         try:
             return replace(stored, value=shape_of(schema).read(stored.message))
-        except MisfitError:  # a type may check more than its schema says
+        except MisfitError as misfit:  # a type may check more than its schema says
+            if self._keeps_misfits:
+                return replace(stored, error=misfit)
             self.notes.append(f"the stored answer to {item.id!r} does not match: it is asked again")
             return None
 
@@ -192,8 +202,8 @@ class Work:
             error = result.error
         except MullError as raised:
             error = raised
-        if error is not None and _is_fatal(error) and not item.is_apart:
-            self._fatal = error
+        if error is not None and _is_fatal(error):
+            self._fatal[item.model] = error
         return self.keep(item, result, error, value)
 
     def keep(
@@ -232,6 +242,8 @@ class Work:
                 if not again or attempt == self._attempts:
                     raise
                 continue
+            except MisfitError as misfit:
+                return replace(result_of(turn), error=misfit), None
             result = result_of(turn)
             if result.usage is not None and result.usage.output is not None:
                 self._gate.used(turn.target, result.usage.output)
@@ -241,8 +253,17 @@ class Work:
                 return result, None if turn.shape is None else turn.shape.plain(result.value)
 
 
+def _shaping(talk: Conversation) -> dict[str, Any]:
+    """The settings that the user chose, wherever, and that answers depend on."""
+    return {
+        key: value
+        for key, value in talk.snapshot().chosen().items()
+        if value is not None and REGISTRY[key].namespace in _SHAPING
+    }
+
+
 def _is_fatal(error: MullError) -> bool:
-    """Whether all other items would meet the same error."""
+    """Whether all other items with that model would meet the same error."""
     if isinstance(error, RateLimitError):
         return error.retry_after is not None and error.retry_after > LONGEST_ASKED
     return isinstance(error, AuthenticationError | QuotaError)

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from mull.agent.processes import members, signal_all
 
@@ -19,7 +20,7 @@ _CHUNK = 1 << 17
 
 
 class Command:
-    """A running command whose output is read chunk by chunk; its input is empty."""
+    """A running command whose output is read chunk by chunk; its input is empty, or a file."""
 
     def __init__(
         self,
@@ -40,13 +41,15 @@ class Command:
         arguments: Sequence[str],
         folder: Path,
         environment: Mapping[str, str] | None = None,
+        *,
+        stdin: IO[bytes] | None = None,
     ) -> Command:
         """Start it; cancelling this leaves nothing behind.
 
         Raises:
             OSError: the program or the folder does not exist.
         """
-        starting = asyncio.ensure_future(cls._start(arguments, folder, environment))
+        starting = asyncio.ensure_future(cls._start(arguments, folder, environment, stdin))
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
@@ -62,13 +65,14 @@ class Command:
         arguments: Sequence[str],
         folder: Path,
         environment: Mapping[str, str] | None,
+        stdin: IO[bytes] | None,
     ) -> Command:
         """The pipe is ours, not the process's: other holders of it cannot stall us."""
         read_end, write_end = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
                 *arguments,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.DEVNULL if stdin is None else stdin,
                 stdout=write_end,
                 stderr=asyncio.subprocess.STDOUT,
                 cwd=folder,

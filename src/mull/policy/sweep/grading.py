@@ -43,9 +43,13 @@ def _contains(text: str, expected: str) -> bool:
     not contained in a longer one.
     """
     found, wanted = _plain(text), _plain(expected)
-    if not wanted:
-        return False
-    before = r"(?<![\w.])(?<!\d,)(?<!-)" if wanted[0].isalnum() else ""
+    if not wanted:  # it is nothing but marks
+        return bool(expected.strip()) and expected.strip() in text
+    before = ""
+    if wanted[0].isdigit():
+        before = r"(?<![\w.])(?<!\d,)(?<!-)"
+    elif wanted[0].isalpha():
+        before = r"(?<!\w)"
     after = r"(?!\w)(?!\.\d)" if wanted[-1].isalnum() else ""
     return re.search(before + re.escape(wanted) + after, found) is not None
 

@@ -27,7 +27,7 @@ __all__ = ["Task", "read_tasks"]
 
 
 class Task(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One task; its `id` is made from its content unless one is given."""
+    """One task; its `id` is made from what is asked unless one is given."""
 
     prompt: str
     id: str = ""
@@ -50,7 +50,10 @@ def read_tasks(data: bytes) -> dict[str, Task]:
     seen: dict[str, str] = {}
     for place, task in tasks.items():
         if task.id in seen:
-            raise ConfigError(f"{seen[task.id]} and {place} are the same task, or have the same id")
+            raise ConfigError(
+                f"{seen[task.id]} and {place} are the same task, or have the same id: give each an"
+                " id of its own"
+            )
         seen[task.id] = place
     return tasks
 
@@ -82,9 +85,21 @@ def _task(data: bytes | msgspec.Raw, place: str) -> Task:
         raise ConfigError(f"{place}: matches is not a regular expression: {error}") from None
     if not task.prompt.strip():
         raise ConfigError(f"{place}: the prompt is empty")
+    if task.schema is None and not _can_be_found(task.expect):
+        raise ConfigError(f"{place}: expect must be a text or a number, or a list of them")
     return task if task.id else msgspec.structs.replace(task, id=_name(task))
 
 
+def _can_be_found(expect: Any) -> bool:
+    """Whether a text can contain this."""
+    if isinstance(expect, list):
+        return bool(expect) and all(one is not None and _can_be_found(one) for one in expect)
+    if isinstance(expect, str):
+        return bool(expect.strip())
+    return expect is None or isinstance(expect, bool | int | float)
+
+
 def _name(task: Task) -> str:
-    """A short name that the same task always gets."""
-    return hashlib.sha256(msgspec.json.encode(task)).hexdigest()[:12]
+    """A short name that the same question always gets, whatever its right answer is."""
+    asked = Task(prompt=task.prompt, system=task.system, schema=task.schema)
+    return hashlib.sha256(msgspec.json.encode(asked)).hexdigest()[:12]

@@ -171,7 +171,7 @@ def _decoded(line: bytes) -> Any:
     """The value in a line; libraries print other lines too."""
     try:
         return msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
