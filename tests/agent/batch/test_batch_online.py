@@ -317,6 +317,21 @@ def test_changed_options_are_noticed(tmp_path, options, words):
     assert file.read_bytes() == kept
 
 
+def test_a_file_from_before_settings_were_recorded_still_opens(tmp_path):
+    file = tmp_path / "out.jsonl"
+    settings = {"reasoning.effort": "high"}
+    with ScriptedServer(echo) as server:
+        run(server, ["a"], file=file, settings=settings).results()
+        head, *rest = file.read_text().splitlines()
+        old = json.loads(head) | {"version": 1}
+        del old["options"]["reasoning.effort"]
+        file.write_text("\n".join([json.dumps(old), *rest, ""]))
+        again = run(server, ["a"], file=file, settings=settings)
+        assert [one.stored for one in again.results()] == [True]
+        with pytest.raises(mull.LocalError, match="another max_tokens"):
+            run(server, ["a"], file=file, max_tokens=5).results()
+
+
 def test_a_torn_line_is_removed_and_its_item_asked_again(tmp_path):
     file = tmp_path / "out.jsonl"
     items = ["a", "b", "c"]
@@ -543,7 +558,7 @@ def test_the_file_is_for_other_programs_too(tmp_path):
         run(server, [{"prompt": "a", "id": "1"}, {"prompt": "b", "id": "2"}], file=file,
             concurrency=1).results()  # fmt: skip
     head, first, second = map(json.loads, file.read_text().splitlines())
-    assert head == {"type": "batch", "version": 1, "model": MODEL, "options": {}}
+    assert head == {"type": "batch", "version": 2, "model": MODEL, "options": {}}
     assert (first["id"], first["index"]) == ("1", 0)
     assert (first["result"]["text"], first["result"]["thinking"]) == ("A", "about A")
     assert first["result"]["usage"]["output"] == 5

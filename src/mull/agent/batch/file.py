@@ -25,11 +25,13 @@ from mull.neutral.former import Reader
 from mull.neutral.messages import Message, Status
 from mull.neutral.request import Note
 from mull.neutral.usage import Usage
+from mull.settings.registry import REGISTRY
 from mull.store.locks import FileLock
 
 __all__ = ["BatchFile", "SubmissionLine", "outcome_json"]
 
-VERSION = 1
+VERSION = 2
+"""The first version did not record the user's settings."""
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _SUBMISSIONS: TypeAlias = Literal["submitting", "submitted", "collected"]
 
@@ -40,7 +42,7 @@ class _Head(Struct):
     type: Literal["batch", "result"] | _SUBMISSIONS
     id: str = ""
     hash: str = ""
-    version: int = VERSION
+    version: int = 1
     model: str | None = None
     options: dict[str, Any] = {}
     error: msgspec.Raw = msgspec.Raw(b"")
@@ -193,6 +195,8 @@ class BatchFile:
             raise LocalError(f"{self.path} is not the file of a batch that this version can read")
         before = {"model": head.model, **head.options}
         now = {"model": model, **options}
+        if head.version < 2:
+            now = {name: value for name, value in now.items() if name not in REGISTRY}
         for name in sorted(before.keys() | now.keys()):
             if before.get(name) != now.get(name):
                 raise LocalError(
