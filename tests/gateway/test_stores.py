@@ -272,8 +272,14 @@ def test_a_store_catches_up_while_records_arrive(monkeypatch):
 
 
 def test_held_records_with_the_same_keys_are_written_in_their_order():
+    class Backwards(Flaky):
+        async def keep(self, scope, keys, data):
+            for _ in range(200 - int(data)):
+                await asyncio.sleep(0)
+            await super().keep(scope, keys, data)
+
     async def work():
-        flaky = Flaky(InProcess())
+        flaky = Backwards(InProcess())
         store = Guarded(flaky)
         flaky.broken = True
         for number in range(200):
@@ -285,6 +291,35 @@ def test_held_records_with_the_same_keys_are_written_in_their_order():
 
     expected = {"k": b"199", "0 of 7": b"196", "6 of 7": b"195", "1 of 3": b"199"}
     assert asyncio.run(work()) == expected
+
+
+def test_a_new_record_does_not_overtake_what_is_held(monkeypatch):
+    monkeypatch.setattr(guard, "_LONGEST_PAUSE", 0)
+    monkeypatch.setattr(guard, "_MOST_TOGETHER", 1)
+
+    class Gated(Flaky):
+        async def keep(self, scope, keys, data):
+            if data == b"old":
+                await self.gate.wait()
+            await super().keep(scope, keys, data)
+
+    async def work():
+        gated = Gated(InProcess())
+        gated.gate, gated.broken = asyncio.Event(), True
+        store = Guarded(gated)
+        await attempt(store.keep("", ["first"], b"first"))
+        await attempt(store.keep("", ["k"], b"old"))
+        gated.broken = False
+        await healthy(store)
+        await store.keep("", ["other"], b"other")
+        with pytest.raises(StoreUnavailable):
+            await store.keep("", ["k"], b"new")
+        gated.gate.set()
+        await until(lambda: not store._held)
+        await store.close()
+        return await gated.memory.find("", ["first", "k", "other"])
+
+    assert asyncio.run(work()) == {"first": b"first", "k": b"new", "other": b"other"}
 
 
 def test_what_is_held_is_bounded(monkeypatch):
