@@ -248,10 +248,12 @@ class Guarded:
                 return
 
     async def _write_held(self) -> None:
-        """Write the held changes, group by group in their order. Once all but the last group are
-        written, new changes are no longer held: otherwise there might always be some left."""
+        """Write the held changes in their order: one to probe the store, then groups that grow.
+        Once all but the last group are written, new changes are no longer held: otherwise there
+        might always be some left."""
+        most = 1
         while self._held:
-            group = self._next_group()
+            group = self._next_group(most)
             size = sum(change.size for change in group)
             async with (
                 asyncio.timeout(_PROBE_PATIENCE + _PER_BYTE * size),
@@ -262,18 +264,19 @@ class Guarded:
             for change in group:
                 if self._held and self._held[0] is change:
                     self._drop(self._held.popleft())
-            if len(self._held) <= _MOST_TOGETHER:
+            most = min(2 * most, _MOST_TOGETHER)
+            if len(self._held) <= most:
                 self._writing.close()
         self._writing.close()
 
-    def _next_group(self) -> list[_Held]:
-        """The oldest held changes: one that removes records, or all before the next such one, as
-        far as they may be written at the same time."""
+    def _next_group(self, most: int) -> list[_Held]:
+        """The oldest held changes: one that removes records, or at most so many before the next
+        such one."""
         first = self._held[0]
         if first.data is None:
             return [first]
         records = takewhile(lambda change: change.data is not None, self._held)
-        return list(islice(records, _MOST_TOGETHER))
+        return list(islice(records, most))
 
     async def _write(self, change: _Held) -> None:
         scope, keys, data = change
