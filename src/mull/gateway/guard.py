@@ -27,9 +27,12 @@ _PER_BYTE = 1 / 20_000_000
 _MOST_HELD = 64_000_000
 _OVERHEAD = 200
 """Approximate bytes that a held change, and each of its keys, takes in addition to its content."""
-_MOST_TOGETHER = 100
+_MOST_TOGETHER = 1_000
+"""Held changes that are written at the same time. In a busy process one write takes a second,
+however fast the store is."""
 _LONGEST_PAUSE = 2.0
 _PROBE_PATIENCE = 2.0
+_HELD_PATIENCE = 10.0
 _LAST_PATIENCE = 2.0
 _QUIET = 60.0
 _T = TypeVar("_T")
@@ -256,7 +259,7 @@ class Guarded:
             group = self._next_group(most)
             size = sum(change.size for change in group)
             async with (
-                asyncio.timeout(_PROBE_PATIENCE + _PER_BYTE * size),
+                asyncio.timeout(_HELD_PATIENCE + _PER_BYTE * size),
                 asyncio.TaskGroup() as tasks,
             ):
                 for change in _merged(group):
