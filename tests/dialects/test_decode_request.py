@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from answers import DIALECTS, answers, assembled, written
 from conversations import json_objects, names, snapshot, target
 from effort import tried
+from mull.dialects import past
 from mull.dialects.registry import encode_request
 from mull.dialects.serving import decode_request
 from mull.history.log import Log
@@ -30,6 +31,7 @@ from mull.neutral.blocks import (
 from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Message
 from mull.neutral.parameters import PARAMETERS
+from mull.neutral.recent import Recent
 from mull.neutral.request import (
     AnswerFormat,
     HostedTool,
@@ -675,3 +677,12 @@ def test_an_answer_that_was_read_before_is_the_same_in_its_own_dialect_alone():
     assert chat is again
     assert [block.thought for block in chat.thinking] == ["hm"]
     assert messages.text == "<think>hm</think>so"
+
+
+def test_answers_that_were_read_are_kept_by_the_memory_they_take(monkeypatch):
+    monkeypatch.setattr(past, "_READ", kept := Recent(100_000))
+    for number in range(1_000):
+        answer = {"role": "assistant", "content": f"{number}"}
+        body = {"model": "m", "messages": [answer, {"role": "user", "content": "q"}]}
+        decode_request("openai-chat", json.dumps(body).encode())
+    assert 100 < len(kept._kept) < 250

@@ -57,6 +57,25 @@ def test_a_record_is_found_by_any_of_its_keys_in_its_scope_alone(store):
     run(store, work)
 
 
+def test_what_a_process_holds_is_bounded_by_its_size():
+    async def work(one):
+        for number in range(100):
+            await one.keep("a", [f"{number}", f"{number} too"], b"%d" % number * 1_000)
+        many = [f"{number}" for number in range(100)]
+        assert list(await one.find("a", many)) == many[-7:]
+        await one.keep("a", ["large"], bytes(50_000))
+        assert list(await one.find("a", ["99", "large"])) == ["large"]
+        await one.keep("a", ["small"], b"1")
+        assert list(await one.find("a", ["small", "large"])) == ["small"]
+        for number in range(50):
+            await one.keep("a", ["small"], b"%d" % number)
+        assert one.size < 1_000
+        await one.forget("a", ["small"])
+        assert (one.size, len(one._records), len(one._keys)) == (0, 0, 0)
+
+    run(InProcess(most=20_000), work)
+
+
 def test_what_was_kept_survives_the_process_that_kept_it(tmp_path):
     path = tmp_path / "serve.db"
     program = (

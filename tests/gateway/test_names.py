@@ -74,6 +74,14 @@ def test_names_that_clients_make_up_are_not_kept_without_end():
     assert len(found._known) == 1
 
 
+def test_a_name_that_clients_make_up_is_not_kept_if_it_is_long():
+    found = routes()
+    found.find("ollama/made-up")
+    with pytest.raises(UnknownModel, match="more than 500 characters"):
+        found.find(f"ollama/{'x' * 1_000}")
+    assert list(found._known) == ["ollama/made-up"]
+
+
 def test_an_unknown_name_is_told_what_there_is():
     with pytest.raises(UnknownModel, match='no model named "x" is served here: use m or n'):
         routes(names=["m", "n"]).find("x")

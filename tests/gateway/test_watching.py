@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from gateway.test_app import KIMI, STREAMED, ask, once
 from mull.agent.engine import Engine
@@ -30,16 +31,17 @@ from mull.store.serve import ServeConfig, ServedModel
 from mull.testing import Say, StrictServer, Think
 
 
-def job(client="", body=b"{}") -> Any:
+def job(client="", body=b"{}", sent_size=0, name="name") -> Any:
     target = SimpleNamespace(
         provider="p", model="m", dialect="anthropic", facts=SimpleNamespace(cost=None)
     )
     return SimpleNamespace(
         client=Client("openai-chat", client),
-        asked=SimpleNamespace(model="name", stream=True),
+        asked=SimpleNamespace(model=name, stream=True),
         prepared=SimpleNamespace(target=target),
         notes=(),
         body=body,
+        sent_size=sent_size,
         began=0.0,
     )
 
@@ -65,10 +67,47 @@ def test_the_oldest_requests_go_but_open_ones_stay():
 
 
 def test_content_is_bounded_by_its_size():
-    watch = Watch(most_bytes=100_000)
+    watch = Watch(most_bytes=200_000)
     for _ in range(9):
         served(watch, job(), TextDelta("x" * 30_000))
     assert len(watch.search("xx")) == 3
+    for _ in range(9):
+        served(watch, job(body=b'"y"', sent_size=40_000))
+    assert len(watch.search('"y"')) == 2
+
+
+def test_an_answer_that_has_ended_is_kept_in_few_pieces():
+    watch, one = Watch(), job()
+    served(watch, one, *[ThinkingDelta("so ")] * 1_000, *[TextDelta("x")] * 1_000)
+    seen = watch.find("1")
+    assert seen is not None
+    assert seen.pieces == [("thought", "so " * 1_000), ("text", "x" * 1_000)]
+
+
+def test_a_summary_is_short_whatever_the_client_and_the_upstream_say():
+    watch, one = Watch(), job(name="n" * 100_000)
+    watch.began(one)
+    watch.ended(one, Outcome("refused", None, 2.0, status=400, error="e" * 100_000))
+    (summary,) = watch.summaries()
+    assert len(json.dumps(to_builtins(summary))) < 3_000
+
+
+def test_what_the_gateway_adds_to_a_request_counts():
+    with StrictServer("kimi", [[Say("Milk.")], [Say("Bread.")]]) as server:
+        app = app_for(server.url, watch := Watch())
+
+        async def run():
+            first = {"model": "m", "input": "x" * 50_000}
+            asked = await ask(app, "POST", "/v1/responses", json.dumps(first).encode())
+            then = {"model": "m", "input": "More.", "previous_response_id": asked.json["id"]}
+            await ask(app, "POST", "/v1/responses", json.dumps(then).encode())
+            await app._gateway.close()
+
+        asyncio.run(run())
+    seen = watch.find("2")
+    assert seen is not None
+    assert len(seen.job.body) < 200
+    assert seen.size > 100_000
 
 
 def test_a_client_sees_its_own_requests_alone():

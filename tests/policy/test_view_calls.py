@@ -22,7 +22,7 @@ from mull.neutral.request import NamedTool, RequestOptions, Tool
 from mull.policy.failure import Failure
 from mull.policy.heal.healing import heal
 from mull.policy.prepare import prepare
-from mull.policy.view.calls import MALFORMED, names_on_wire, wire_name
+from mull.policy.view.calls import MALFORMED, _wire_name, names_on_wire, wire_name
 from mull.policy.view.repair import NO_OBJECT, NO_RESULT
 from mull.store.sessions.records import decode_record, encode_record
 
@@ -208,6 +208,13 @@ def test_names_that_would_become_one_stay_apart():
     _, body = request([user("q"), message, *results_of(message)], tools=tools)
     assert [call[1] for call in judge("openai-chat", body)] == sent
     assert [tool["function"]["name"] for tool in body["tools"]] == sent
+
+
+def test_a_long_name_is_not_cached():
+    _wire_name.cache_clear()
+    names = [wire_name(name * 150, "anthropic") for name in ("a", "ab", "ab")]
+    assert names[1] == names[2] == f"{'ab' * 25}_{names[1][-8:]}"
+    assert _wire_name.cache_info().currsize == 1
 
 
 def test_a_faultless_call_goes_as_it_came():

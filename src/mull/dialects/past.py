@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["AnswerReader"]
 
 _encode = msgspec.msgpack.Encoder().encode
-_READ: Recent[tuple[Dialect, bytes], Message] = Recent(8 << 20)
+_READ: Recent[tuple[Dialect, bytes], Message] = Recent(32 << 20)
 """A client sends all of a conversation each time, so most of its answers have been read before."""
+_BLOCK_SIZE = 400
+"""Approximate bytes that a block takes in addition to its content."""
 
 
 class AnswerReader:
@@ -63,7 +65,8 @@ class AnswerReader:
                 return known
         message = self._message(self._interpreter(self._target).whole(response), where)
         if key is not None:
-            _READ.put(key, message, len(key[1]))
+            # the content is in the key and the message, and a call has its arguments as text too
+            _READ.put(key, message, 3 * len(key[1]) + _BLOCK_SIZE * (len(message.blocks) or 1))
         return message
 
     def read_pieces(self, pieces: Iterable[dict[str, Any]], where: str) -> Message:

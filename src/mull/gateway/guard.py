@@ -3,8 +3,8 @@
 A store may be unreachable, full, locked or slow. A request waits for it about a quarter of a
 second. After a failure no request waits until the store responds again, which is probed in the
 background. Records that could not be written are held in memory, can be found there, and are
-written as soon as the store accepts them. Reading and writing fail independently: a full disk can
-still be read.
+written as soon as the store accepts them: many at a time, because others arrive meanwhile. Reading
+and writing fail independently: a full disk can still be read.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from itertools import islice, takewhile
 from typing import NamedTuple, TypeVar
 
 from mull.gateway.memory import Memory, StoreUnavailable
@@ -25,8 +26,13 @@ _PER_KEY = 0.000_5
 _PER_BYTE = 1 / 20_000_000
 _MOST_HELD = 64_000_000
 _OVERHEAD = 200
+"""Approximate bytes that a held change, and each of its keys, takes in addition to its content."""
+_MOST_TOGETHER = 1_000
+"""Held changes that are written at the same time. In a busy process one write takes a second,
+however fast the store is."""
 _LONGEST_PAUSE = 2.0
 _PROBE_PATIENCE = 2.0
+_HELD_PATIENCE = 10.0
 _LAST_PATIENCE = 2.0
 _QUIET = 60.0
 _T = TypeVar("_T")
@@ -41,7 +47,8 @@ class _Held(NamedTuple):
 
     @property
     def size(self) -> int:
-        return len(self.data or b"") + sum(map(len, self.keys)) + _OVERHEAD
+        keys = sum(len(key) + _OVERHEAD for key in self.keys)
+        return len(self.data or b"") + keys + _OVERHEAD
 
 
 class _Circuit:
@@ -175,7 +182,9 @@ class Guarded:
     async def _change(
         self, change: _Held, patience: float, work: Callable[[], Awaitable[None]]
     ) -> None:
-        try:  # this fails while changes are held, so that their order is kept
+        try:
+            if self._find_held(change.scope, change.keys):
+                raise StoreUnavailable  # it would overtake a change of the same records
             await self._attempt(self._writing, patience, work)
         except StoreUnavailable:
             self._hold(change)
@@ -234,23 +243,60 @@ class Guarded:
                 async with asyncio.timeout(_PROBE_PATIENCE):
                     await self._memory.find("", ("probe",))
                 self._reading.close()
-            with suppress(Exception):
+            try:
                 await self._write_held()
-                self._writing.close()
+            except Exception as error:
+                self._writing.open(error)
             if self._reading.broken_since is None and self._writing.broken_since is None:
                 return
 
     async def _write_held(self) -> None:
-        """Write the held changes in their order."""
+        """Write the held changes in their order: one to probe the store, then groups that grow.
+        Once all but the last group are written, new changes are no longer held: otherwise there
+        might always be some left."""
+        most = 1
         while self._held:
-            scope, keys, data = change = self._held[0]
-            async with asyncio.timeout(_PROBE_PATIENCE + _PER_BYTE * change.size):
-                if data is None:
-                    await self._memory.forget(scope, keys)
-                else:
-                    await self._memory.keep(scope, keys, data)
-            if self._held and self._held[0] is change:
-                self._drop(self._held.popleft())
+            group = self._next_group(most)
+            size = sum(change.size for change in group)
+            async with (
+                asyncio.timeout(_HELD_PATIENCE + _PER_BYTE * size),
+                asyncio.TaskGroup() as tasks,
+            ):
+                for change in _merged(group):
+                    tasks.create_task(self._write(change))
+            for change in group:
+                if self._held and self._held[0] is change:
+                    self._drop(self._held.popleft())
+            most = min(2 * most, _MOST_TOGETHER)
+            if len(self._held) <= most:
+                self._writing.close()
+        self._writing.close()
+
+    def _next_group(self, most: int) -> list[_Held]:
+        """The oldest held changes: one that removes records, or at most so many before the next
+        such one."""
+        first = self._held[0]
+        if first.data is None:
+            return [first]
+        records = takewhile(lambda change: change.data is not None, self._held)
+        return list(islice(records, most))
+
+    async def _write(self, change: _Held) -> None:
+        scope, keys, data = change
+        if data is None:
+            await self._memory.forget(scope, keys)
+        else:
+            await self._memory.keep(scope, keys, data)
+
+
+def _merged(group: Iterable[_Held]) -> Iterable[_Held]:
+    """Changes with the same effect whose order does not matter: each key is in the last one only.
+    Those that are left without keys are omitted."""
+    last = {(change.scope, key): change for change in group for key in change.keys}
+    for change in group:
+        keys = tuple(key for key in change.keys if last[change.scope, key] is change)
+        if keys:
+            yield change._replace(keys=keys)
 
 
 async def _within(patience: float, work: Callable[[], Awaitable[_T]]) -> _T:

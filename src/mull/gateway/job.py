@@ -78,6 +78,8 @@ class Job:
         self.id: str = mint_answer_id(client.dialect)
         self.began: float = time.monotonic()
         self.keys: tuple[str, ...] = ()
+        self.sent_size: int = 0
+        """The bytes of the last request upstream, including what was added to the client's."""
         self.past: Past = drafts.past
         self._gateway = gateway
         self._drafts = drafts
@@ -206,7 +208,7 @@ class Job:
             self._relay = self._relay_for(prepared)
         if len(prepared.target.refused) > len(self.prepared.target.refused):
             self._refused = self._records_of(prepared.target.refused)
-        self.prepared = prepared
+        self.prepared, self.sent_size = prepared, len(wire.body)
         notes = (*prepared.notes, *wire.notes)
         self._add_notes(notes_for_client(notes, self.asked, self.client.dialect))
 

@@ -11,7 +11,10 @@ __all__ = ["OK", "InProcess", "Memory", "StoreUnavailable", "anchor_of", "record
 
 OK = "ok"
 """The state that `health` reports for a part that works."""
+MOST_IN_PROCESS = 64_000_000
 _DIGEST = 16
+_OVERHEAD = 200
+"""Approximate bytes that a record, and each of its keys, occupies in addition to its content."""
 
 
 class StoreUnavailable(Exception):
@@ -63,11 +66,16 @@ def record_id(scope: str, data: bytes) -> bytes:
 
 
 class InProcess:
-    """Keeps the newest records in the memory of this process, for tests or without a disk."""
+    """Keeps records in the memory of this process, for tests or without a disk: the newest of about
+    `most` bytes, or all if that is None."""
 
-    def __init__(self, most: int = 10_000) -> None:
-        self._records: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+    def __init__(self, most: int | None = MOST_IN_PROCESS) -> None:
+        self._records: dict[tuple[str, str], bytes] = {}
+        self._keys: OrderedDict[tuple[str, bytes], set[str]] = OrderedDict()
+        """The keys of each record, by its scope and content, oldest record first."""
         self._most = most
+        self.size: int = 0
+        """The approximate bytes of all records."""
 
     async def find(self, scope: str, keys: Iterable[str]) -> Mapping[str, bytes]:
         """The records found, by key."""
@@ -76,17 +84,43 @@ class InProcess:
 
     async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> None:
         """Store a record."""
-        for key in keys:
-            self._records[scope, key] = data
-            self._records.move_to_end((scope, key))
-        while len(self._records) > self._most:
-            self._records.popitem(last=False)
+        named = set(keys)
+        for key in named:
+            self._release(scope, key)
+        if not named:
+            return
+        if (scope, data) not in self._keys:
+            self._keys[scope, data] = set()
+            self.size += len(data) + _OVERHEAD
+        self._keys[scope, data] |= named
+        self._keys.move_to_end((scope, data))
+        self._records |= {(scope, key): data for key in named}
+        self.size += sum(len(key) + _OVERHEAD for key in named)
+        while self._most is not None and self.size > self._most and len(self._keys) > 1:
+            self._remove(*next(iter(self._keys)))
 
     async def forget(self, scope: str, keys: Iterable[str]) -> None:
         """Remove the records stored under these keys, together with all their keys."""
-        gone = {data for key in keys if (data := self._records.get((scope, key))) is not None}
-        for name in [k for k, v in self._records.items() if k[0] == scope and v in gone]:
-            del self._records[name]
+        for key in keys:
+            if (data := self._records.get((scope, key))) is not None:
+                self._remove(scope, data)
+
+    def _remove(self, scope: str, data: bytes) -> None:
+        """Remove a record and all its keys."""
+        for key in list(self._keys[scope, data]):
+            self._release(scope, key)
+
+    def _release(self, scope: str, key: str) -> None:
+        """Remove a key, and its record if that was its last one."""
+        data = self._records.pop((scope, key), None)
+        if data is None:
+            return
+        self.size -= len(key) + _OVERHEAD
+        left = self._keys[scope, data]
+        left.discard(key)
+        if not left:
+            del self._keys[scope, data]
+            self.size -= len(data) + _OVERHEAD
 
     async def agree(self, key: bytes) -> bytes:
         """The given key, because no other gateway shares this store."""

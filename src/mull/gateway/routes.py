@@ -28,6 +28,7 @@ __all__ = ["Offer", "Route", "Routes"]
 _INCLUDE = "reasoning.includeInContext"
 _MOST_KNOWN = 500
 """The most cached names that are not configured: clients choose them, so the cache is bounded."""
+_LONGEST_NAME = 500
 
 
 class Route(NamedTuple):
@@ -161,6 +162,8 @@ class Routes:
             raise UnknownModel(text, names)
         if not wanted:
             raise UnknownModel("the request names no model: set its model field")
+        if len(wanted) > _LONGEST_NAME:  # it would be cached, here and elsewhere
+            raise UnknownModel(f"no model has a name of more than {_LONGEST_NAME} characters")
         return Meant(without_colon(wanted))
 
     def _served(self, name: str) -> ServedModel:

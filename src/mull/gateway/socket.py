@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -54,19 +54,6 @@ async def decline(scope: Scope, receive: Receive, send: Send, refusal: Refusal) 
     await give(answer, refusal.body, refusal.headers, refusal.status)
 
 
-class _Local(InProcess):
-    """The responses of one connection, and their total size."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.size = 0
-
-    async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> None:
-        """Store a record."""
-        self.size += len(data)
-        await super().keep(scope, keys, data)
-
-
 class Socket:
     """One connection; `run` returns when it is closed. `enter` is called before each request to
     check the client's token, which may have been revoked."""
@@ -84,7 +71,7 @@ class Socket:
         self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING + 1)
         self._waiting_bytes = 0
         self._left = asyncio.Event()
-        self._local = _Local()
+        self._local = InProcess(most=None)
 
     async def run(self) -> None:
         """Answer requests until the client disconnects."""

@@ -32,6 +32,8 @@ _MOST_SUMMARIES = 5_000
 _MOST_WAITING = 2_000
 _OVERHEAD = 2_000
 """Approximate bytes that a request occupies in addition to its content."""
+_LONGEST_NAME, _LONGEST_ERROR = 200, 2_000
+"""Characters of a model's name and of an error that a summary contains at most."""
 
 
 class Summary(Value, frozen=True, omit_defaults=False):
@@ -67,7 +69,8 @@ class Seen:
         self.id = number
         self._ended: Summary | None = None
         self.pieces: list[tuple[str, str]] = []
-        self.size: int = 3 * len(job.body) + _OVERHEAD
+        self.size: int = _OVERHEAD
+        """The approximate bytes in memory; of a request in progress, those of its answer alone."""
 
     @property
     def is_open(self) -> bool:
@@ -86,13 +89,15 @@ class Seen:
 
     def end(self, outcome: Outcome) -> Summary:
         """Record how the request ended."""
+        self.pieces = self.content()  # a list of single tokens takes many times their size
+        self.size += len(self.job.body) + 2 * max(len(self.job.body), self.job.sent_size)
         self._ended = summary_of(self.job, outcome, self.id)
         return self._ended
 
     def add(self, kind: str, text: str) -> None:
         """Add a piece of thinking, text or a tool call."""
         self.pieces.append((kind, text))
-        self.size += len(text)
+        self.size += 2 * len(text)  # the job holds it too
 
     def content(self) -> list[tuple[str, str]]:
         """Thinking, text and tool calls in order, each joined into one piece."""
@@ -256,7 +261,7 @@ def summary_of(job: Job, outcome: Outcome | None = None, number: str = "") -> Su
         at=time.time() - (time.monotonic() - job.began),
         client=job.client.scope,
         speaks=job.client.dialect,
-        asked=job.asked.model or "",
+        asked=(job.asked.model or "")[:_LONGEST_NAME],
         provider=target.provider,
         model=target.model,
         upstream=target.dialect,
@@ -270,7 +275,7 @@ def summary_of(job: Job, outcome: Outcome | None = None, number: str = "") -> Su
         summary,
         state=outcome.ending,
         status=outcome.status,
-        error=outcome.error,
+        error=outcome.error[:_LONGEST_ERROR],
         first=None if outcome.first is None else outcome.first - job.began,
         total=outcome.ended - job.began,
         input=usage.input,

@@ -24,6 +24,7 @@ __all__ = ["MALFORMED", "has_object", "names_on_wire", "sendable_calls", "wire_n
 MALFORMED = "malformed_arguments"
 """The argument that contains what a model wrote instead of an object."""
 _REFUSED = pattern(r"[^a-zA-Z0-9_-]+")
+_LONGEST_CACHED = 200
 _MADE_OF = 50
 """Characters of a name that go into the derived one, so that it is short enough everywhere."""
 
@@ -34,9 +35,14 @@ def has_object(call: ToolCallBlock) -> bool:
     return text is None or not text.strip() or bool(call.input) or read_object(text) is not None
 
 
-@lru_cache(maxsize=4096)
 def wire_name(name: str, dialect: Dialect) -> str:
     """The name, or a derived one if the dialect's endpoints do not accept it."""
+    make = _wire_name if len(name) <= _LONGEST_CACHED else _wire_name.__wrapped__
+    return make(name, dialect)
+
+
+@lru_cache(maxsize=4096)
+def _wire_name(name: str, dialect: Dialect) -> str:
     if re.fullmatch(TRAITS[dialect].tool_names, name):
         return name
     from hashlib import blake2b
