@@ -330,6 +330,12 @@ def test_a_quick_run_replaces_neither_results_nor_pages(kept, monkeypatch):
         (result(left_out=("litellm (no wheel)",)), result(), False),
         (result(left_out=("litellm (no wheel)",)), result(left_out=("litellm (gone)",)), True),
         (result(left_out=("litellm (no wheel)",)), result(quick=True), True),
+        (
+            result(left_out=("x 1.2.1, sync (4 pieces)",)),
+            result(left_out=("x 1.2, sync (4)",)),
+            True,
+        ),
+        (result(left_out=("x 1.2, async (4)",)), result(left_out=("x 1.2, sync (4)",)), False),
     ],
 )
 def test_a_run_that_says_less_does_not_replace_the_last(new, last, replaces):
