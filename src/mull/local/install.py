@@ -6,11 +6,16 @@ another program and its build. The adapter comes by itself, because the model wo
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
 from importlib import invalidate_caches
+from importlib.metadata import distribution
 from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from mull.local.weights import (
     ADAPTER,
@@ -22,7 +27,7 @@ from mull.local.weights import (
 )
 from mull.neutral.errors import LocalError
 
-__all__ = ["install", "installer"]
+__all__ = ["adapter_source", "install", "installer"]
 
 
 def installer(*, has_pip: bool, uv: str | None, python: str) -> list[str] | None:
@@ -51,12 +56,23 @@ def install() -> None:
         status := _run([*command, "--no-deps", "--target", str(place), WEIGHTS])
     ):
         raise LocalError(f"the installer failed with status {status}; its own words are above")
-    if find_adapter() is None and _run([*command, "--no-deps", ADAPTER]):
+    if find_adapter() is None and _run([*command, "--no-deps", adapter_source()]):
         print(
             f"mull: the adapter ({ADAPTER}) could not be fetched: the model works without it, but"
-            " it was never taught to think",
+            " it was never taught to think; `pip install ./adapter` in mull's repository brings it",
             file=sys.stderr,
         )
+
+
+def adapter_source() -> str:
+    """What the adapter is installed from: the repository that mull was installed from, if it is
+    still there, else the package index.
+    """
+    told = distribution("mull").read_text("direct_url.json")
+    origin = urlsplit(json.loads(told)["url"]) if told else urlsplit("")
+    folder = Path(url2pathname(origin.path)) / "adapter"
+    is_there = origin.scheme == "file" and (folder / "pyproject.toml").is_file()
+    return str(folder) if is_there else ADAPTER
 
 
 def _run(command: list[str]) -> int:
