@@ -16,9 +16,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from bench.peers import leave_out
 from bench.report import QUICK, Figure
@@ -26,6 +26,8 @@ from bench.serving.load import NUMBER
 from bench.serving.peers import Peer, peers
 from bench.serving.process import Measured, free_port
 from bench.serving.upstream import CHUNKS
+
+_T = TypeVar("_T")
 
 REQUESTS = 500 if QUICK else 4_000
 LARGE = 30 if QUICK else 300
@@ -215,7 +217,9 @@ def run() -> list[Figure]:
             bare, mull, others, pair = all_of_it
             for way in (bare, *mull, pair):
                 load.put(way, way.asked("short", stream=True), 4, 100)
-            others = [way for way in others if _answers(load, way)]
+            few = REQUESTS // 20
+            able = _each(others, lambda way: load.put(way, way.asked("short", stream=True), 4, few))
+            others = [way for way in others if way.name in able]
             return [
                 *_small(load, [bare, *mull, *others]),
                 *_workers(load, mull[0], pair),
@@ -226,26 +230,33 @@ def run() -> list[Figure]:
         load.end()
 
 
-def _answers(load: Load, way: Way) -> bool:
-    """Whether another gateway can be measured here."""
-    try:
-        load.put(way, way.asked("short", stream=True), 4, REQUESTS // 20)
-    except RuntimeError as error:
-        leave_out(way.name, " ".join(str(error).split())[:200])
-        return False
-    return True
+def _each(ways: Iterable[Way], measure: Callable[[Way], _T]) -> dict[str, _T]:
+    """What is measured of each, by its name; another gateway that fails is left out."""
+    found = {}
+    for way in ways:
+        try:
+            found[way.name] = measure(way)
+        except RuntimeError as error:
+            if _is_ours(way):
+                raise
+            leave_out(way.name, " ".join(str(error).split())[:200])
+    return found
 
 
 def _small(load: Load, ways: list[Way]) -> Iterator[Figure]:
     """Small requests: what one client waits for, and what a request costs with many."""
     for how in ("whole", "streamed"):
-        costs: dict[str, float] = {}
-        waits: dict[str, float] = {}
-        for way in ways:
-            text = way.asked("short", stream=how == "streamed")
+
+        def measure(way: Way, *, stream: bool = how == "streamed") -> tuple[float, float]:
+            text = way.asked("short", stream=stream)
             requests = REQUESTS if _is_ours(way) else REQUESTS // 10
-            waits[way.name] = load.put(way, text, 1, requests // 4).p50 * 1e3
-            costs[way.name] = load.put(way, text, CLIENTS, requests).cpu / requests * 1e6
+            wait = load.put(way, text, 1, requests // 4).p50 * 1e3
+            return wait, load.put(way, text, CLIENTS, requests).cpu / requests * 1e6
+
+        found = _each(ways, measure)
+        ways = [way for way in ways if way.name in found]
+        waits = {name: wait for name, (wait, _) in found.items()}
+        costs = {name: cost for name, (_, cost) in found.items()}
         for way in ways:
             yield _beside(f"CPU of a request, {how}", way, costs, "µs CPU")
         for way in ways[1:]:
@@ -291,11 +302,12 @@ def _long(load: Load, ways: list[Way]) -> Iterator[Figure]:
 
 
 def _chunks(load: Load, ways: list[Way]) -> Iterator[Figure]:
-    costs: dict[str, float] = {}
-    for way in ways:
+    def measure(way: Way) -> float:
         streams = STREAMS if _is_ours(way) else STREAMS // 8
         told = load.put(way, way.asked("long", stream=True), 4, streams)
-        costs[way.name] = told.cpu / streams / CHUNKS * 1e6
-    for way in ways:
+        return told.cpu / streams / CHUNKS * 1e6
+
+    costs = _each(ways, measure)
+    for way in (way for way in ways if way.name in costs):
         most = "≤ 10 µs" if _is_ours(way) else ""
         yield _beside("CPU of a streamed chunk", way, costs, "µs CPU", most)
