@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -56,8 +57,12 @@ def render(results: Mapping[str, Result], notes: Path, budgets: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _newest(results: Mapping[str, Result]) -> Result:
-    return max(results.values(), key=lambda result: result.date)
+def _usual(results: Mapping[str, Result]) -> Result:
+    """One of the run that most sections are from; the newest of several."""
+    runs = Counter((one.commit, one.machine, one.python) for one in results.values())
+    return max(
+        results.values(), key=lambda one: (runs[one.commit, one.machine, one.python], one.date)
+    )
 
 
 def _provenance(results: Mapping[str, Result]) -> Iterator[str]:
@@ -65,8 +70,8 @@ def _provenance(results: Mapping[str, Result]) -> Iterator[str]:
     if not results:
         yield "Nothing has been measured yet."
         return
-    newest = _newest(results)
-    where = f"{newest.machine}, {newest.python}, commit `{newest.commit or 'unknown'}`"
+    usual = _usual(results)
+    where = f"{usual.machine}, {usual.python}, commit `{usual.commit or 'unknown'}`"
     dates = sorted({result.date[:10] for result in results.values()})
     yield f"Measured on {' to '.join(dict.fromkeys((dates[0], dates[-1])))}: {where}."
     odd = [f"[{SECTIONS[name]}](#{_anchor(name)})" for name in results if _marks(name, results)]
@@ -80,14 +85,14 @@ def _provenance(results: Mapping[str, Result]) -> Iterator[str]:
 
 
 def _marks(name: str, results: Mapping[str, Result]) -> list[str]:
-    """In what a section's run was unlike the newest, and whether it was quick."""
-    result, newest = results[name], _newest(results)
+    """In what a section's run was unlike that of most, and whether it was quick."""
+    result, usual = results[name], _usual(results)
     marks = ["a quick run, less exact"] if result.quick else []
     marks += [f"only the peers {result.peers}"] if result.peers else []
-    marks += ["another commit"] if result.commit != newest.commit else []
+    marks += ["another commit"] if result.commit != usual.commit else []
     here = (result.machine, result.python)
     return marks + (
-        [f"{result.machine}, {result.python}"] if here != (newest.machine, newest.python) else []
+        [f"{result.machine}, {result.python}"] if here != (usual.machine, usual.python) else []
     )
 
 

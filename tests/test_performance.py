@@ -140,6 +140,14 @@ def test_the_headings_of_a_note_are_below_those_of_the_page(rendered, tmp_path):
     assert shown.startswith("#### Sockets\n\n```sh\n# a comment\n```\n\n##### Slow ones\n\n## ")
 
 
+def test_the_page_is_of_the_run_that_most_sections_are_from(rendered):
+    old = {name: result(commit="11111111") for name in ("decode", "write")}
+    text = rendered(road=road(), **old)
+    assert "commit `11111111`" in text
+    [odd] = re.findall(r"some of the peers: (.+)", text)
+    assert odd == "[End to end over loopback, per chunk](#end-to-end-over-loopback-per-chunk)."
+
+
 def test_a_run_unlike_the_newest_is_marked(rendered):
     older = result(date="2026-01-01 00:00 UTC", commit="11111111", quick=True, peers="openai")
     text = rendered(road=road(), decode=older)
