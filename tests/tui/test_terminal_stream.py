@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mull.testing.server import Pause, Reply, ScriptedServer
+from tui import terminal
 from tui.scripts import chunk, say, think
 
 PATIENCE = 500
@@ -25,8 +26,8 @@ def pour(text, piece):
     return Reply.events(steps, say("\n\nEND."), chunk("stop"), "[DONE]")
 
 
-def check_whole(terminal, text):
-    terminal.wait_for("END.", PATIENCE)
+def check_whole(terminal, text, patience=terminal.PATIENCE):
+    terminal.wait_for("END.", patience)
     terminal.wait_idle()
     lines = [row.strip() for row in terminal.everything.splitlines() if " of it" in row]
     assert lines == [line for line in text.splitlines() if line]
@@ -52,7 +53,7 @@ def test_a_key_is_echoed_while_two_hundred_thousand_pieces_pour_in(converse, pie
         terminal.type("typed meanwhile")
         terminal.wait_for("❯ typed meanwhile", PATIENCE)
         assert b"END." not in terminal.raw
-        check_whole(terminal, text)
+        check_whole(terminal, text, PATIENCE)
         assert "❯ typed meanwhile" in terminal.screen
 
 

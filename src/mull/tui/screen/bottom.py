@@ -46,6 +46,8 @@ PAUSE = 0.05
 """Seconds between two redraws."""
 _SETTLED = 0.12
 """Seconds for which the window size must be stable before everything is redrawn for it."""
+_REPLY = 1.0
+"""Seconds after which to check again whether a reply of the terminal is still awaited."""
 _LAST_ANSWER = 1.0
 """Seconds to wait at the end for outstanding replies of the terminal."""
 _BELOW = 6
@@ -337,11 +339,9 @@ class InlineScreen:
 
     def flush(self, *, force: bool = False) -> None:
         """Draw now, unless the terminal is lent or being resized: then the output is only
-        delayed.
+        delayed. What is too much for one redraw follows soon, whether or not anything else happens.
         """
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._stop_timer()
         self._drawn = asyncio.get_running_loop().time()
         app = self.app
         if app is None or not app.is_running or app.is_lent:
@@ -351,8 +351,9 @@ class InlineScreen:
         if app.is_settling:
             self.refresh()
             return
-        if app.pace.is_waiting and not force:  # the reply, or the next tick, resumes drawing
+        if app.pace.is_waiting and not force:  # the reply resumes drawing, but may be lost
             self._late = True
+            self._timer = asyncio.get_running_loop().call_later(_REPLY, self.flush)
             return
         new, self._live = self._frame()
         self._pending += new
@@ -361,6 +362,8 @@ class InlineScreen:
         if not (final or force or moves or self._gone):
             app.invalidate()
             return
+        if self._pending:
+            self.refresh()
         app.begin_step()
         if self._insert(app.renderer, final):
             self._above += final
@@ -400,7 +403,13 @@ class InlineScreen:
         """The previous output has arrived: send what was waiting."""
         if self._late or self._pending:
             self._late = False
+            self._stop_timer()
             self.refresh()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _next_lines(self, most: int | None) -> list[Line]:
         """Finished lines to write now: all, or about `most` bytes of them, but at least one."""
