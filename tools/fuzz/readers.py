@@ -368,11 +368,11 @@ def _read_batch_file(data: bytes) -> None:
         path = Path(folder) / "batch.jsonl"
         path.write_bytes(data)
         item = Item(0, "a", "h", "a", "a")
-        file = BatchFile(path, "acme/thinker", {})
+        file = BatchFile(path, "acme/thinker", {}, misfits=True)
         found = file.find(item)
         file.add(item, found, None)
         file.close()
-        again = BatchFile(path, "acme/thinker", {})
+        again = BatchFile(path, "acme/thinker", {}, misfits=True)
         assert found is None or again.find(item) == found
         again.close()
 

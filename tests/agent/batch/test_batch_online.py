@@ -18,6 +18,7 @@ import pytest
 
 import mull
 from mull.agent.batch import file as batch_file
+from mull.agent.batch.file import BatchFile
 from mull.agent.batch.progress import display_for
 from mull.client import limiter
 from mull.testing.server import CUT, Gate, Reply, ScriptedServer
@@ -353,6 +354,18 @@ def test_a_torn_line_is_removed_and_its_item_asked_again(tmp_path):
         assert all(one.stored for one in run(server, ["a", "b"], file=file))
         assert file.read_bytes() == whole
         assert all(one.stored for one in run(server, items, file=file))
+
+
+@pytest.mark.parametrize("misfits", [True, False])
+@pytest.mark.parametrize("error", ["5", "[1]", '"odd"', '{"type":7}', '{"type":"OtherError"}'])
+def test_an_error_of_any_shape_is_no_answer(tmp_path, error, misfits):
+    file = tmp_path / "out.jsonl"
+    head = {"type": "batch", "version": 2, "model": MODEL, "options": {}}
+    odd = f'{{"type":"result","id":"1","hash":"h","result":{{}},"error":{error}}}'
+    file.write_text(f"{json.dumps(head)}\n{odd}\n")
+    opened = BatchFile(file, MODEL, {}, misfits=misfits)
+    assert not opened.has("1", "h")
+    opened.close()
 
 
 def test_a_file_of_something_else_is_left_alone(tmp_path):

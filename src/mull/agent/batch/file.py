@@ -170,8 +170,13 @@ class BatchFile:
     def _is_answer(self, head: _Head) -> bool:
         if not head.error:
             return True
-        kind = msgspec.json.decode(head.error, type=_ErrorHead).type
-        return self._misfits and bool(head.result) and kind == MisfitError.__name__
+        if not self._misfits or not head.result:
+            return False
+        try:
+            kind = msgspec.json.decode(head.error, type=_ErrorHead).type
+        except _UNREADABLE:  # damaged, or of another program
+            return False
+        return kind == MisfitError.__name__
 
     def _cut(self, end: int) -> None:
         """Let the file end after its last whole line."""
