@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import pytest
 
 from gateway.conftest import free_port, serving
 from gateway.process import LIMIT_S, MULL, write_config
+from mull.cli import serve_run
 from mull.store.serve import ServedModel
 from mull.testing.server import Reply, ScriptedServer
 
@@ -29,6 +31,7 @@ listed = json.load(opener.open(asked))
 print(json.dumps(dict(argv=sys.argv[1:], url=url, listed=listed, proxy=os.environ["NO_PROXY"])))
 sys.exit(7)
 """
+PAUSING = "import signal; signal.pause()"
 WAITING = """#!{python}
 import signal, sys
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
@@ -126,6 +129,26 @@ def test_run_says_how_to_install_a_client(config, run, monkeypatch):
     assert run("--config", config(), "run", "codex", status=2) == (
         "mull: codex is not on the PATH: install codex with `npm install -g @openai/codex`\n"
     )
+
+
+def test_a_signal_that_comes_while_the_client_starts_is_not_lost(monkeypatch):
+    start = asyncio.create_subprocess_exec
+
+    async def starting(*words, **options):
+        os.kill(os.getpid(), signal.SIGUSR1)
+        await asyncio.sleep(0)
+        return await start(*words, **options)
+
+    async def run():
+        async with asyncio.timeout(LIMIT_S):
+            return await serve_run._client([sys.executable, "-c", PAUSING], os.environ)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", starting)
+    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    try:
+        assert asyncio.run(run()) == 128 + signal.SIGUSR1
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 9), (signal.SIGHUP, 129)])

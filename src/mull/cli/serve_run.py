@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -172,23 +172,30 @@ def _environ(wiring: Wiring, home: Path) -> dict[str, str]:
 
 async def _client(command: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run the client in this terminal. Returns its exit status, as a shell would report it."""
-    try:
-        process = await asyncio.create_subprocess_exec(*command, env=environ)
-    except OSError as error:
-        raise ConfigError(f"cannot start {command[0]}: {error.strerror}") from None
-    with _forwarding_signals(process):
+    process: asyncio.subprocess.Process | None = None
+    early: list[int] = []
+
+    def forward(number: int) -> None:
+        if process is None:
+            early.append(number)
+        else:
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+
+    with _handling_signals(forward):
+        try:
+            process = await asyncio.create_subprocess_exec(*command, env=environ)
+        except OSError as error:
+            raise ConfigError(f"cannot start {command[0]}: {error.strerror}") from None
+        for number in early:
+            forward(number)
         status = await process.wait()
     return _SIGNALLED - status if status < 0 else status
 
 
 @contextmanager
-def _forwarding_signals(process: asyncio.subprocess.Process) -> Iterator[None]:
+def _handling_signals(forward: Callable[[int], None]) -> Iterator[None]:
     """Forward signals to the client. Ctrl-C reaches it from the terminal directly."""
-
-    def forward(number: int) -> None:
-        with suppress(ProcessLookupError):
-            process.send_signal(number)
-
     loop = asyncio.get_running_loop()
     names = _FORWARDED if sys.stdin.isatty() else ("SIGINT", *_FORWARDED)
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
