@@ -7,6 +7,8 @@ JUDGES := $(VENV)/.judges
 LOCAL := $(VENV)/.local
 BROWSER := $(VENV)/.browser
 FUZZER := $(VENV)/.fuzzer
+# mull under its former name: two that own one command do not go together
+FORMER = $(wildcard $(VENV)/lib/python3*/site-packages/mull-0*.dist-info)
 # tests start hundreds of processes: compiled once, each starts in half the time
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -18,10 +20,12 @@ $(READY): pyproject.toml src/mull/_version.py
 	@if command -v uv >/dev/null 2>&1; then \
 	  [ -x $(BIN)/python ] || uv venv --quiet --python $(PYTHON) $(VENV); \
 	  echo "installing mull and its development tools (uv) ..."; \
+	  [ -z "$(FORMER)" ] || uv pip uninstall --quiet --python $(BIN)/python mull; \
 	  uv pip install --quiet --python $(BIN)/python -e '.[dev]'; \
 	else \
 	  [ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV); \
 	  echo "installing mull and its development tools (pip) ..."; \
+	  [ -z "$(FORMER)" ] || $(BIN)/python -m pip uninstall --quiet --yes mull; \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'; \
 	fi
 	@touch $@

@@ -41,7 +41,7 @@ def double(number: int) -> int:
 class Mull:
     """mull itself."""
 
-    package = "mull"
+    package = "mull-reasoning"
 
     def __init__(self, url: str) -> None:
         import mull

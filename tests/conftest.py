@@ -12,22 +12,28 @@ from itertools import count
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 from hypothesis.internal.detection import is_hypothesis_test
 
 import judges_hidden
+import time_limits
 from mull.agent import discover
 from mull.client import exchange
 from mull.store.sessions import database as session_database
 from mull.store.sessions.sqlite import SqliteSessions
 
+SEARCHES = "MULL_EXAMPLES" in os.environ
 settings.register_profile(
     "mull",
     deadline=None,
     max_examples=int(os.environ.get("MULL_EXAMPLES", "30")),
-    derandomize="MULL_EXAMPLES" not in os.environ,  # a change fails by its own fault, not by luck
+    derandomize=not SEARCHES,  # a change fails by its own fault, not by luck
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("mull")
+if not SEARCHES:
+    # hypothesis draws constants from whatever code is loaded by then, which is another in every run
+    providers.is_local_module_file = lambda path: False
 
 # started in the background of a shell or by nohup, we would hand on what these ignore
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -40,6 +46,7 @@ PURE = {"auth", "dialects", "history", "markdown", "neutral", "policy", "setting
 def pytest_configure(config):
     if "not slow" in config.option.markexpr:
         judges_hidden.hide()
+    config.pluginmanager.register(time_limits.SecondLimit(config))
 
 
 def pytest_collection_modifyitems(items):

@@ -28,9 +28,10 @@ from mull.settings.layers import Settings, Snapshot
 def snapshot(**values: Any) -> Snapshot:
     """A snapshot with `reasoning.` keys given by name: snapshot(includeInContext=True)."""
     settings = Settings()
-    for name, value in values.items():
-        key = name.replace("__", ".") if "__" in name else f"reasoning.{name}"
-        settings.set(key, value)
+    keys = {
+        name: name.replace("__", ".") if "__" in name else f"reasoning.{name}" for name in values
+    }
+    settings.say({keys[name]: value for name, value in values.items()})
     return settings.snapshot()
 
 
@@ -184,7 +185,7 @@ def as_taken(request, to):
     messages = []
     for message in request.messages:
         if message.role == "assistant":
-            paused = message.stop_reason == "pause_turn"
+            paused = message.is_paused
             forms = [form for _, form in taken(message.blocks, intake, paused=paused)]
             blocks = tuple(form for form in forms if not isinstance(form, str))
             message = msgspec.structs.replace(message, blocks=blocks)

@@ -36,8 +36,8 @@ class _Hidden(MetaPathFinder):
 
 
 def distributions(extra: str) -> set[str]:
-    """What `pip install mull[extra]` brings, as far as it is installed."""
-    waiting = [("mull", frozenset({extra}))]
+    """What an extra of mull brings, as far as it is installed."""
+    waiting = [("mull-reasoning", frozenset({extra}))]
     found = set(waiting)  # with extras: those of mull need others of mull
     while waiting:
         for needed in _needs(*waiting.pop()):

@@ -649,6 +649,7 @@ REST = [
             "The tool_choice parameter does not support being set to required or object in"
             " thinking mode",
             "tool_choice 'specified' is incompatible with thinking enabled",
+            "Thinking mode does not support this tool_choice",
         )
     ),
     row(
@@ -801,6 +802,19 @@ REST = [
         lambda body: "stream_options" not in body,
         history=ASK,
         status=422,
+    ),
+    *(
+        row(
+            ADAPTIVE,
+            text,
+            without("x_new"),
+            parts={"headers": {"anthropic-beta": "x-1"}, "wire": Wire("anthropic", {"x_new": 1})},
+            lasts=False,
+        )
+        for text in (
+            "Unexpected value(s) `x-1` for the `anthropic-beta` header.",
+            "invalid beta flag",
+        )
     ),
 ]
 

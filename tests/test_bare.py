@@ -1,4 +1,4 @@
-"""`pip install mull` alone: everything but what an extra is for works with msgspec and no more."""
+"""mull without any extra: everything but what an extra is for works with msgspec and no more."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_library_works_and_says_once_that_it_estimates(tmp_path):
     assert found["stored"] == [4, "2"]
     (note,) = found["notes"]
     assert note.startswith("token counts are estimated from characters, on the high side: ")
-    assert note.endswith("'mull[tokens]'")
+    assert note.endswith("'mull-reasoning[tokens]'")
 
 
 def test_a_question_on_the_command_line_needs_no_extra(tmp_path):
@@ -121,4 +121,4 @@ def test_other_commands_name_their_extra(words, extra, tmp_path):
     assert done.returncode != 0
     told = done.stdout + done.stderr
     assert EXTRAS[extra].feature in told
-    assert f"'mull[{extra}]'" in told
+    assert f"'mull-reasoning[{extra}]'" in told

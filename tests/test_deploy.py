@@ -19,6 +19,10 @@ DEPLOY = Path(__file__).parent.parent / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose/compose.yaml").read_text())
 CONTAINER = (DEPLOY / "Containerfile").read_text()
 GATEWAYS = ("gateway-1", "gateway-2")
+DEFAULTS = dict(
+    re.findall(r"\$\{(\w+_IMAGE):-([^}]+)\}", (DEPLOY / "compose/compose.yaml").read_text())
+)
+"""The images, each by the variable that replaces it."""
 
 
 def config_in(file: str):
@@ -72,6 +76,16 @@ def test_the_container_starts_what_there_is_and_is_not_root():
     assert {*extras} <= {*project["optional-dependencies"]}
 
 
+def test_the_container_is_built_from_all_that_the_wheel_is_made_of():
+    whole = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())
+    wheel = whole["tool"]["hatch"]["build"]["targets"]["wheel"]
+    needed = {*wheel["packages"], *wheel["force-include"], *whole["project"]["license-files"]}
+    needed |= {whole["project"]["readme"], "pyproject.toml"}
+    words = (line.split()[1:-1] for line in re.findall(r"^COPY (?!--).*", CONTAINER, re.MULTILINE))
+    copied = {Path(word) for line in words for word in line}
+    assert not {one for one in needed if copied.isdisjoint({Path(one), *Path(one).parents})}
+
+
 @pytest.mark.parametrize("name", GATEWAYS)
 def test_each_gateway_of_compose_has_what_its_configuration_names(name):
     service = COMPOSE["services"][name]
@@ -79,7 +93,10 @@ def test_each_gateway_of_compose_has_what_its_configuration_names(name):
     assert service["environment"].keys() == {config.store[1:], config.cache[1:]}
     assert service["environment"][config.store[1:]].startswith("postgresql://")
     assert service["environment"][config.cache[1:]].startswith("valkey://")
-    assert service["build"] == {"context": "../..", "dockerfile": "deploy/Containerfile"}
+    build = {**service["build"]}
+    (named,) = build.pop("args")
+    assert build == {"context": "../..", "dockerfile": "deploy/Containerfile"}
+    assert f"ARG {named}={DEFAULTS[named]}\n" in CONTAINER
     mounted = {volume.split(":")[1] for volume in service["volumes"]}
     assert mounted == {"/etc/mull/serve.toml", "/var/lib/mull"}
     assert {*service["depends_on"]} < {*COMPOSE["services"]}
@@ -103,3 +120,42 @@ def test_every_volume_that_is_used_is_declared():
         if not volume.startswith(".")
     }
     assert used == {*COMPOSE["volumes"]}
+
+
+def in_comments(file: str, program: str) -> list[str]:
+    """The words of the command that comments of this file tell to run."""
+    text = re.sub(r"^# ?", "", (DEPLOY / file).read_text(), flags=re.MULTILINE)
+    found = re.search(rf"^ *{program} (?:.*\\\n)*.*$", text, re.MULTILINE)
+    return shlex.split(found[0])
+
+
+def test_a_token_is_added_as_the_user_of_the_unit():
+    """Whatever else that command does, it runs where, as whom and with what the service does."""
+    words = in_comments("mull-serve.service", "systemd-run")
+    given = dict(re.findall(r"--property=(\w+)=(\S+)", " ".join(words)))
+    assert given["User"] == "mull-serve"
+    assert given == {name: unit()[name] for name in given}
+    assert {"DynamicUser", "User", "StateDirectory", "UMask", "EnvironmentFile"} <= {*given}
+    variables = {word.removeprefix("--setenv=") for word in words if "--setenv" in word}
+    state = unit()["Environment"].replace("%S", "/var/lib").split()
+    assert variables <= {*state}
+    program, *rest = words[words.index(shlex.split(unit()["ExecStart"])[0]) :]
+    assert f"{program} {' '.join(rest)}".startswith(unit()["ExecStart"])
+    assert parse(rest).name == "ann"
+
+
+def test_images_are_by_version_and_can_be_by_digest():
+    images = {service["image"] for name, service in COMPOSE["services"].items()} - {"mull-serve"}
+    assert images == {f"${{{name}:-{image}}}" for name, image in DEFAULTS.items()} - {
+        f"${{PYTHON_IMAGE:-{DEFAULTS['PYTHON_IMAGE']}}}"
+    }
+    text = (DEPLOY / "compose/compose.yaml").read_text()
+    told = dict(
+        re.findall(r"(\w+)=([\w/.-]+:[\w.-]+)", text.partition("for one in")[2].split(";")[0])
+    )
+    short = {
+        name.removesuffix("_IMAGE"): image.removeprefix("docker.io/").removeprefix("library/")
+        for name, image in DEFAULTS.items()
+    }
+    assert told == short
+    assert all(":" in image for image in DEFAULTS.values())

@@ -35,7 +35,7 @@ def test_every_command_of_the_terminal_is_on_its_page():
     for command in COMMANDS:
         shown = command.shown.replace("|", "\\|")
         assert f"| `{shown}` | {command.line}" in text
-    assert "| Shift-Tab | the next approval mode: ask, accept-edits, read-only |" in text
+    assert "| Shift-Tab | the next mode: auto, ask, accept-edits, read-only |" in text
 
 
 def test_a_changed_page_is_stale_and_written_anew(tmp_path, monkeypatch, capsys):

@@ -65,7 +65,9 @@ ANSWERS = {
     "Which city is the warmest?": calls("warmest", "{}"),
     "Oslo": chat({"content": "Oslo, it seems."}),
     "Delete a.txt.": calls("delete_file", '{"name":"a.txt"}'),
-    "not run: ask again on Monday": chat({"content": "On Monday, then."}),
+    "not run: the user refused, and says: ask again on Monday": chat(
+        {"content": "On Monday, then."}
+    ),
     "Who can count?": calls("hand_over", "{}"),
     "What is in a.txt?": calls("read", '{"path":"a.txt"}'),
     "Write b.txt.": calls("write", '{"path":"b.txt","content":"4 °C"}'),

@@ -14,6 +14,7 @@ NAMES = [
     "AmbiguousModel",
     "AnyTool",
     "ApprovalAnswer",
+    "ApprovalChoice",
     "ApprovalRequest",
     "ApproveFunction",
     "Approver",

@@ -57,7 +57,7 @@ def told(*dependencies):
 FINE = {"name": "a", "version": "1", "vulns": []}
 WEAK = {"name": "b", "version": "1", "vulns": [{"id": "PYSEC-1", "fix_versions": ["2"]}]}
 UNKNOWN = {"name": "c", "skip_reason": "not found"}
-OURS = {"name": "mull", "skip_reason": "editable"}
+OURS = {"name": "mull-reasoning", "skip_reason": "editable"}
 
 
 @pytest.mark.parametrize(

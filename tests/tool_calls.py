@@ -91,10 +91,10 @@ async def wait_for_the_rest() -> None:
 
 
 def wait_until_gone(pid: int) -> None:
-    """Block until a process has ended."""
+    """Block until a process has ended; a thread that waits for ever would keep its loop waiting."""
     with contextlib.suppress(ProcessLookupError):
         handle = os.pidfd_open(pid)
         try:
-            select.select([handle], [], [])
+            assert select.select([handle], [], [], 30)[0], f"process {pid} does not end"
         finally:
             os.close(handle)

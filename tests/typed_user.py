@@ -40,7 +40,7 @@ def shown(event: mull.Event) -> str:
 
 class Careful:
     async def ask(self, request: mull.ApprovalRequest) -> mull.ApprovalAnswer:
-        return mull.ApprovalAnswer("no", feedback=request.preview.title)
+        return mull.ApprovalAnswer("no", request.preview.title)
 
 
 class Careless:

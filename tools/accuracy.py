@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from tools.accuracy_ctok import section_of
 from tools.accuracy_recorded import measure
 from tools.accuracy_server import Sample, ask_server
 
@@ -32,8 +33,9 @@ mull counts the tokens of a request before sending it; the provider counts them 
 its result. This page compares the two. A ratio is *estimated to reported*: above 1 mull counted
 too much, below 1 too little. The bias is the median ratio; the spread is from the 10th to the
 90th percentile, or the full range for fewer than ten requests. **exact** means that the vocabulary
-is the model's own, **stand-in** that it is the closest available one because the model's own is not
-published.
+is the model's own; the template around the messages may still be unknown, and on a short request
+that shows. **stand-in** means that it is the closest available vocabulary because the model's own
+is not published.
 """
 _RECORDED = """\
 ## Recorded requests
@@ -41,9 +43,8 @@ _RECORDED = """\
 Real requests of the public test suite of pydantic-ai (MIT) and the real responses, converted
 to mull's own form and counted by `mull.policy.prepare` with earlier thinking included. Most are
 short, {short} of {n} under 100 tokens, so a difference of one token shows. What an endpoint adds
-to a request (`frame_tokens`, `tool_frame_tokens`) and how far Claude's vocabulary is from the
-stand-in (`tokenizer_scale`) were fitted to these same recordings: the table shows that the method
-of the estimate is right, not how well it does on unseen traffic.
+to a request (`frame_tokens`, `tool_frame_tokens`) was fitted to these same recordings: the table
+shows that the method of the estimate is right, not how well it does on unseen traffic.
 """
 _OLD = """\
 ### Requests that contain thinking from earlier turns
@@ -87,11 +88,12 @@ _READING = """\
   overhead of 750) and is accurate to about 20 %.
 - Claude: with thinking off the frame is about 30 tokens smaller than counted. Its tools cost
   330 to 590 tokens before the first definition. There are no comparable recordings of models newer
-  than 4.6; they are counted like the others.
+  than 4.6: their text is counted as above, their frame like that of the others.
 - Gemini counts about 3 tokens less for each message than mull does; thoughts behind its
   signatures count when they are sent back.
-- DeepSeek: V4 over its Responses API adds about 80 tokens to every request, which mull does not
-  account for.
+- DeepSeek: the vocabulary is exact, the template is unknown. Short requests vary between 0.13 and
+  1.10 for that reason; V4 over its Responses API adds about 80 tokens to every request, which mull
+  does not account for.
 - Mistral, MiniMax and Qwen 3 have one to three requests each: only an indication.
 - An image counts as 1,500 tokens, a stated guess; requests with images are not in the tables.
 
@@ -170,7 +172,8 @@ def main() -> int:
         print(f"{_recordings.MISSING}: nothing written", file=sys.stderr)
         return 1
     server = server_table(list(ask_server()))
-    PAGE.write_text("\n".join([_INTRO, server, recorded_tables()]), encoding="utf-8")
+    claude = section_of(PAGE.read_text(encoding="utf-8"))  # tools.accuracy_ctok writes that one
+    PAGE.write_text("\n".join([_INTRO, server, claude + recorded_tables()]), encoding="utf-8")
     print(f"wrote {PAGE.name}")
     return 0
 

@@ -18,6 +18,7 @@ __all__ = ["FOLDER", "PACKAGES", "PATH", "install"]
 FOLDER = Path(os.environ.get("MULL_AGENTS") or Path(sys.prefix) / "agents-judge")
 PACKAGES = {
     "@anthropic-ai/claude-code": "2.1.325",
+    "@continuedev/cli": "1.5.47",
     "@google/gemini-cli": "0.61.0",
     "@mariozechner/pi-coding-agent": "0.73.1",
     "@moonshot-ai/kimi-code": "2.1.0",

@@ -15,7 +15,7 @@ from typing import Any
 __all__ = ["main", "verdict"]
 
 _UNREACHABLE = ("Failed to connect", "ConnectionError", "Max retries exceeded", "timed out")
-_OURS = "mull"
+_OURS = "mull-reasoning"
 
 
 def _ask() -> tuple[int, str, str]:

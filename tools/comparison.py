@@ -28,12 +28,6 @@ _CHUNK = (
     "or async, in which that client is cheapest. [Performance](docs/performance.md) has the rest, "
     "and how it was measured; compare the ratios (medians of those in each round), not the times."
 )
-_OURS = {"mull": "mull", "mull-defaults": "mull, by default"}
-_DEFAULTS = (
-    "mull is measured twice: sending back all thoughts (`reasoning.includeInContext`), as the "
-    "others do, and by default, when it leaves out those of earlier turns where the provider "
-    "allows that."
-)
 _ABREAST = 3
 """Systems in a row of the table."""
 
@@ -51,20 +45,16 @@ def fidelity_text(
 ) -> str:
     """The same of these outcomes."""
     clients = [name for name in found if peers[name].kind not in ("gateway", "client")]
-    ours = [name for name in clients if name in _OURS]
-    others = (name for name in clients if name not in _OURS)
-    ordered = [*ours, *sorted(others, key=lambda name: -_share(found[name]))]
+    ordered = sorted(clients, key=lambda name: (name != "mull", -_share(found[name])))
     cases = max((len(outcomes) for outcomes in found.values()), default=0)
     text = (
         f"[The fidelity suite](docs/fidelity.md) holds {cases} conversations, each derived from a "
         "public report of a failure, with servers that reject what the providers reject. A system "
         "keeps a case if everything the endpoint wants comes back to the byte; cases that it does "
-        "not claim to support do not count."
+        "not claim to support do not count. mull is measured as it comes, without any setting. "
+        "Kept, of the cases claimed:"
     )
-    if "mull-defaults" in found:
-        text += f" {_DEFAULTS}"
-    text += " Kept, of the cases claimed:"
-    table = _abreast([[_OURS.get(name, name), _kept(found[name])] for name in ordered])
+    table = _abreast([[name, _kept(found[name])] for name in ordered])
     if not pairs:
         return "\n".join([text, "", *table])
     return "\n".join(

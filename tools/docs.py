@@ -142,6 +142,13 @@ def _footnotes(one: Command) -> str:
     return f" ({'; '.join(told)})" if told else ""
 
 
+def _language(lines: Sequence[str], *, is_program: bool) -> str:
+    """The language of the lines that set up a client."""
+    marks = {"config.toml": "toml", "config.yaml": "yaml", "//": "jsonc", "Settings >": "text"}
+    named = (language for mark, language in marks.items() if mark in lines[0].split("://")[0])
+    return next(named, "sh" if is_program else "python")
+
+
 def _clients_part() -> str:
     reach = Reach(f"http://{DEFAULT_LISTEN}", "kimi")
     rows, blocks = [], []
@@ -149,7 +156,7 @@ def _clients_part() -> str:
         run = f"`mull serve run {name}`" if setup.program else ""
         rows.append([setup.title, run, f"`mull serve --print-setup {name}`"])
         lines = setup_lines(setup, reach)
-        language = "toml" if "config.toml" in lines[0] else "sh" if setup.program else "python"
+        language = _language(lines, is_program=setup.program is not None)
         blocks += ["", f"**{setup.title}**, from `{setup.install}`:"]
         blocks += ["", f"```{language}", *lines, "```"]
     return "\n".join([*_table(["Client", "Start it", "Print its settings"], rows), *blocks])

@@ -97,11 +97,6 @@ A thought of another model that is sent as the text of an answer counts as leake
 library does that on purpose, as pydantic-ai and pi-ai do when the model changes. The next model
 takes the text for something that it said itself, and the user was never shown it as an answer.
 
-mull has one setting that is not its default: `reasoning.includeInContext`. The row `mull-defaults`
-is mull without it. There the thoughts of earlier turns go back only where the endpoint needs them,
-so it loses the cases in which a later turn is to bring back what Claude thought, at Anthropic,
-Bedrock and OpenRouter. Within a turn nothing differs.
-
 A client that neither sends its next request nor reports an answer for a minute, after it was sent a
 whole one, has hung, and has lost the case.
 
@@ -267,9 +262,8 @@ def _every_case(cases: Sequence[Case], peers: Mapping[str, Peer], found: Found) 
     counted = {name for name in found if not _is_variant(peers[name])}
     yield (
         "The systems that do not keep a case are named with their verdict; all others keep it or do"
-        " not claim it. How many keep it is counted without those that are measured a second time:"
-        " mull with its defaults, and what forgets on purpose. `fidelity/results` has every"
-        " verdict.\n"
+        " not claim it. How many keep it is counted without those that are measured a second time"
+        " and forget on purpose. `fidelity/results` has every verdict.\n"
     )
     for endpoint, group in groupby(cases, key=lambda case: case.id.partition("/")[0]):
         yield f"### {endpoint}\n"

@@ -37,7 +37,7 @@ from mull.neutral.usage import Usage
 from mull.policy.heal.lessons import Lesson, Lessons
 from mull.settings.profile import Parameters, Profile
 from mull.settings.registry import SettingValue
-from mull.store.approvals import allow_always
+from mull.store.approvals import RuleFile
 from mull.store.catalog import MODELS_FILE, save_update
 from mull.store.config import CONFIG_FILE, load_config
 from mull.store.config_edit import add_table
@@ -140,7 +140,7 @@ def _write_config(config: Path) -> None:
     (config / CONFIG_FILE).write_text(_CONFIG, encoding="utf-8")
     add_table(config / CONFIG_FILE, ("mcp", "files"), {"command": "acme-files", "args": ["--ro"]})
     (config / MODELS_FILE).write_text(_MODELS, encoding="utf-8")
-    allow_always(config, Path("/project"), "run(git status)")
+    RuleFile(config, Path("/project")).keep(["run(git status)"])
     profiles = Profiles(config / "profiles")
     parameters = Parameters(temperature=0.5, max_tokens=1000)
     told: dict[str, SettingValue] = {"reasoning.includeInContext": False}

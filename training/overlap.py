@@ -2,7 +2,8 @@
 
 The examination comes from a seed that no training run uses, which does not keep a question from
 being drawn twice: some families have few questions. This draws the training set again and counts
-the tasks whose question, word for word, is among its questions.
+the tasks whose question, word for word, is among its questions; and those of the examination that
+was written by hand.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import islice
 from random import Random
 
 from training.evaluate import SEED
+from training.examine import questions
 from training.examples import GROUP
 from training.families import ERRANDS, PROBLEMS, conversations
 
@@ -25,12 +27,14 @@ def main() -> None:
     parser.add_argument("--seed", default="practice", help="the training set's")
     options = parser.parse_args()
     asked = {family: _questions(family, options.each) for family in (*PROBLEMS, *ERRANDS)}
-    practised = _practised(options.seed, options.count, set().union(*asked.values()))
+    written = [question.ask for question in questions()]
+    practised = _practised(options.seed, options.count, {*written}.union(*asked.values()))
     print("| Family | Practised word for word |\n|---|---|")
-    for family, questions in asked.items():
-        print(f"| {family} | {sum(one in practised for one in questions)}/{len(questions)} |")
-    every = [one for questions in asked.values() for one in questions]
+    for family, drawn in asked.items():
+        print(f"| {family} | {sum(one in practised for one in drawn)}/{len(drawn)} |")
+    every = [one for drawn in asked.values() for one in drawn]
     print(f"| **all** | {sum(one in practised for one in every)}/{len(every)} |")
+    print(f"| written by hand | {sum(one in practised for one in written)}/{len(written)} |")
 
 
 def _questions(family: str, each: int) -> list[str]:

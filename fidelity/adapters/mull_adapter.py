@@ -1,6 +1,4 @@
-"""mull's own library; as it comes with FIDELITY_DEFAULTS, which only the row mull-defaults sets."""
-
-import os
+"""mull's own library, as it comes."""
 
 import mull
 from line import answer, serve
@@ -8,7 +6,6 @@ from line import answer, serve
 PROVIDERS = {"gemini": "google", "kimi": "moonshotai", "compatible": "openai-compatible"}
 PROVIDERS |= {"bedrock": "amazon-bedrock"}
 SETUP = mull.Engine(isolated=True).setup
-SENDS_ALL = {} if os.environ.get("FIDELITY_DEFAULTS") else {"reasoning.includeInContext": True}
 VERSIONS = {"openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}
 
 
@@ -41,7 +38,6 @@ class Client:
             tools=[look],
             engine=self.engine,
             messages=messages,
-            settings=SENDS_ALL,
         )
 
     def ask(self, at, text):

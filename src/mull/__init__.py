@@ -34,7 +34,9 @@ _PUBLIC = {
     "mull.agent.setup": "Setup load_setup",
     "mull.agent.streams": "Stream AsyncStream",
     "mull.agent.toolbox": "Toolbox",
-    "mull.agent.tools.approve": "Approver ApprovalRequest ApprovalAnswer Questioner UserQuestion",
+    "mull.agent.tools.approve": (
+        "Approver ApprovalRequest ApprovalAnswer ApprovalChoice Questioner UserQuestion"
+    ),
     "mull.agent.tools.background": "JobStatus",
     "mull.agent.tools.todo": "TodoItem",
     "mull.agent.tools.tool": "RunnableTool PreparedCall ToolContext Preview ToolFailure",
@@ -80,8 +82,7 @@ _PUBLIC = {
     "mull.policy.parts": "Parts",
     "mull.policy.prepare": "prepare Prepared",
     "mull.policy.reasoning": (
-        "estimate_thinking_tokens extract_thinking_blocks filter_thinking_for_context "
-        "thinking_to_reasoning_field"
+        "extract_thinking_blocks filter_thinking_for_context thinking_to_reasoning_field"
     ),
     "mull.policy.tokens": "Counter",
     "mull.settings.layers": "Settings Snapshot",
@@ -92,7 +93,7 @@ _PUBLIC = {
     "mull.store.sessions.values": (
         "SessionStore SessionInfo Changes Hold Hit SearchKind JournalBatch"
     ),
-    "mull.tokenizers": "counter_for",
+    "mull.tokenizers": "counter_for estimate_thinking_tokens",
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 

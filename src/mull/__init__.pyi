@@ -43,6 +43,7 @@ from mull.agent.streams import AsyncStream as AsyncStream
 from mull.agent.streams import Stream as Stream
 from mull.agent.toolbox import Toolbox as Toolbox
 from mull.agent.tools.approve import ApprovalAnswer as ApprovalAnswer
+from mull.agent.tools.approve import ApprovalChoice as ApprovalChoice
 from mull.agent.tools.approve import ApprovalRequest as ApprovalRequest
 from mull.agent.tools.approve import Approver as Approver
 from mull.agent.tools.approve import Questioner as Questioner
@@ -171,7 +172,6 @@ from mull.policy.meter import meter_of as meter_of
 from mull.policy.parts import Parts as Parts
 from mull.policy.prepare import Prepared as Prepared
 from mull.policy.prepare import prepare as prepare
-from mull.policy.reasoning import estimate_thinking_tokens as estimate_thinking_tokens
 from mull.policy.reasoning import extract_thinking_blocks as extract_thinking_blocks
 from mull.policy.reasoning import filter_thinking_for_context as filter_thinking_for_context
 from mull.policy.reasoning import thinking_to_reasoning_field as thinking_to_reasoning_field
@@ -192,3 +192,4 @@ from mull.store.sessions.values import SearchKind as SearchKind
 from mull.store.sessions.values import SessionInfo as SessionInfo
 from mull.store.sessions.values import SessionStore as SessionStore
 from mull.tokenizers import counter_for as counter_for
+from mull.tokenizers import estimate_thinking_tokens as estimate_thinking_tokens

@@ -243,6 +243,6 @@ def test_an_old_llm_goes_on_working_without_the_plugin(monkeypatch, caplog):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "llm", None)
     plugin = import_module("mull.adapters.llm_plugin")
-    assert re.search(r"needs llm, .* 'mull\[llm\]'", caplog.text)
+    assert re.search(r"needs llm, .* 'mull-reasoning\[llm\]'", caplog.text)
     assert not hasattr(plugin, "register_models")
     monkeypatch.delitem(sys.modules, "mull.adapters.llm_plugin")

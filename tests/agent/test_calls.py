@@ -218,7 +218,7 @@ class Person:
 
     async def ask(self, request):
         self.asked.append(request)
-        return ApprovalAnswer("once")
+        return ApprovalAnswer("yes")
 
 
 def use_files(folder, files, *made, approve=allow_all):

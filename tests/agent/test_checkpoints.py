@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from effort import tried
 from mull.agent.checkpoints import CHANGED_SINCE, NOT_KEPT, UNOBSERVED, Keeper, plan_restoring
+from mull.agent.tools import snapshot
 from mull.agent.tools.snapshot import take_snapshot
 from mull.agent.tools.states import look_at, put_at
 from mull.store import checkpoints as stored
@@ -258,14 +261,51 @@ def test_what_a_command_changed_under_git_goes_back(turns, folder, command):
 
 
 @pytest.mark.usefixtures("repository")
-def test_ignored_files_and_folders_without_git_are_left_alone(turns, folder, tmp_path):
-    ran(turns, folder, "echo more >> ignored")
-    assert turns.kept.changes() == []
-    (tmp_path / "plain").mkdir()
-    assert take_snapshot(tmp_path / "plain") is None
+def test_small_ignored_files_go_back_and_large_ones_and_folders_stay(turns, folder, monkeypatch):
+    monkeypatch.setattr(snapshot, "LARGEST_IGNORED", 100)
+    (folder / ".gitignore").write_text("ignored\nlarge\nbuild/\n")
+    (folder / "large").write_bytes(bytes(101))
+    (folder / "build").mkdir()
+    ran(turns, folder, "echo more >> ignored; echo x > large; echo x > build/x")
+    assert [Path(restored.path).name for restored in turns.undo()] == ["ignored"]
+    assert (folder / "ignored").read_text() == "secret\n"
+    assert (folder / "build/x").exists()
 
 
-def test_a_command_that_nothing_observed_is_told_when_it_is_undone(turns, folder):
+def test_in_a_folder_without_git_files_go_back_too(turns, folder):
+    for name in ("a", "sub/b", "node_modules/c"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(name)
+    ran(turns, folder, "echo x > a; rm -r sub; echo new > new; echo x > node_modules/c")
+    turns.undo()
+    assert (folder / "a").read_text() == "a"
+    assert (folder / "sub/b").read_text() == "sub/b"
+    assert not (folder / "new").exists()
+    assert (folder / "node_modules/c").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("limit", ["MOST_LOOSE", "MOST_PLAIN_BYTES"])
+def test_a_folder_without_git_that_is_too_large_is_not_watched(folder, monkeypatch, limit):
+    for name in ("a", "b"):
+        (folder / name).write_text("content")
+    monkeypatch.setattr(snapshot, limit, 1)
+    assert take_snapshot(folder) is None
+
+
+def test_the_diff_names_what_it_cannot_show(turns, folder):
+    (folder / "a.txt").write_text("one\n")
+    (folder / "b.bin").write_bytes(b"\0")
+    before = take_snapshot(folder)
+    (folder / "a.txt").write_text("two\n")
+    (folder / "b.bin").write_bytes(b"\0\1")
+    (folder / "a.txt").chmod(0o600)
+    assert turns.keeper.keep_changed(before) == (
+        "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+two\nb.bin changed: not text"
+    )
+
+
+def test_a_command_that_nothing_observed_is_told_when_it_is_undone(turns, folder, monkeypatch):
+    monkeypatch.setattr(snapshot, "MOST_LOOSE", 0)
     turns.change(folder / "a", text(b"a\n"))
     ran(turns, folder, "echo b >> a; echo c > c")
     ran(turns, folder, "echo d > d")
@@ -303,3 +343,20 @@ def test_deleting_a_session_deletes_its_checkpoints(folder, tmp_path):
     keeper.keep([(str(folder / "a"), None, look_at(folder / "a"))])
     store.delete(info.id)
     assert not stored._folder(info.id).exists()
+
+
+def test_changes_of_commands_that_end_at_once_are_all_kept(tmp_path):
+    kept = Checkpoints(tmp_path / "kept")
+    together = threading.Barrier(4)
+
+    def add(command):
+        together.wait()
+        for number in range(10):
+            content = f"{command} {number}".encode()
+            kept.add([stored.Change(0, content.decode())], [content])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(4)))
+    assert sorted(change.path for change in kept.changes()) == sorted(
+        f"{command} {number}" for command in range(4) for number in range(10)
+    )

@@ -430,3 +430,187 @@ def test_a_user_message_without_content_is_refused(message):
 def test_a_choice_of_no_tool_is_refused():
     with pytest.raises(mull.LocalError, match="there are now"):
         sent("q", tools=[NOW], tool_choice="nosuch")
+
+
+SEARCH = mull.HostedTool("anthropic", {"type": "web_search_20250305", "name": "web_search"})
+PAUSED_CONTENT = [
+    {"type": "thinking", "thinking": "Long search.", "signature": "SigPause"},
+    {"type": "redacted_thinking", "data": "Emw"},
+    {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}},
+]
+
+
+def paused_answer(content=PAUSED_CONTENT):
+    return Reply.json(
+        {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": "m",
+            "content": content,
+            "stop_reason": "pause_turn",
+            "usage": {"input_tokens": 1, "output_tokens": 9},
+        }
+    )
+
+
+def ended_answer():
+    return Reply.json(
+        {
+            "id": "msg_2",
+            "type": "message",
+            "role": "assistant",
+            "model": "m",
+            "content": [{"type": "text", "text": "Found."}],
+            "stop_reason": "end_turn",
+            "usage": {"input_tokens": 1, "output_tokens": 9},
+        }
+    )
+
+
+FORGETFUL = [
+    {},
+    {"reasoning.includeInContext": False},
+    {"reasoning.stripFromContext": "all"},
+    {"reasoning.stripFromContext": "allButLast", "reasoning.includeInContext": False},
+]
+
+
+@pytest.mark.parametrize("settings", FORGETFUL)
+@pytest.mark.parametrize(
+    "model", ["claude-sonnet-4-5", "claude-opus-4-8", "claude-opus-5-5", "claude-haiku-4-5"]
+)
+def test_an_answer_that_paused_goes_back_whole(model, settings):
+    with ScriptedServer([paused_answer(), ended_answer(), ended_answer()]) as server:
+        given = {
+            "model": f"anthropic/{model}",
+            "base_url": server.url,
+            "key": "k",
+            "tools": [SEARCH],
+            "settings": settings,
+        }
+        history = [mull.user("Search.")]
+        history.append(mull.complete(history, **given).message)
+        second = mull.complete(history, **given)
+        asked = [*history, mull.user("Leave it. What is 2 + 2?")]
+        mull.complete(asked, **given)
+    assert second.text == "Found."
+    for request in server.requests[1:]:
+        assert request.json["messages"][1] == {"role": "assistant", "content": PAUSED_CONTENT}
+        assert request.json["thinking"]["type"] != "disabled"
+
+
+@pytest.mark.parametrize("extra", [{}, {"stop_reason": "pause_turn"}])
+@pytest.mark.parametrize("settings", FORGETFUL)
+def test_a_paused_answer_of_another_library_goes_back_whole(extra, settings):
+    history = [
+        {"role": "user", "content": "Search."},
+        {"role": "assistant", "content": PAUSED_CONTENT, **extra},
+    ]
+    with ScriptedServer([ended_answer()]) as server:
+        mull.complete(
+            history,
+            "anthropic/claude-opus-4-8",
+            base_url=server.url,
+            key="k",
+            tools=[SEARCH],
+            settings=settings,
+        )
+    assert server.requests[0].json["messages"][1]["content"] == PAUSED_CONTENT
+
+
+def test_an_answer_that_paused_within_its_thinking_goes_back():
+    content = PAUSED_CONTENT[:1]
+    with ScriptedServer([paused_answer(content), ended_answer()]) as server:
+        given = {"model": "anthropic/claude-opus-4-8", "base_url": server.url, "key": "k"}
+        history = [mull.user("Search.")]
+        history.append(mull.complete(history, **given).message)
+        mull.complete(history, **given)
+    assert server.requests[1].json["messages"][1]["content"] == content
+
+
+COMPACTED = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"}
+SIGNED = {"type": "compaction", "content": None, "signature": "S", "encrypted_content": "E"}
+SUMMARISED = {"type": "compaction", "content": "We spoke of milk."}
+
+
+def responses_answer(*items, reasoning=64):
+    usage = {"output_tokens_details": {"reasoning_tokens": reasoning}}
+    said = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
+    said["content"] = [{"type": "output_text", "text": "Milk.", "annotations": []}]
+    output = [*items, said]
+    return {"id": "resp_1", "status": "completed", "model": "m", "output": output, "usage": usage}
+
+
+def streamed(response):
+    for at, item in enumerate(response["output"]):
+        yield {"type": "response.output_item.added", "output_index": at, "item": item}
+        yield {"type": "response.output_item.done", "output_index": at, "item": item}
+    yield {"type": "response.completed", "response": {**response, "output": []}}
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        COMPACTED,
+        {**COMPACTED, "type": "context_compaction"},
+        {"type": "compaction_summary", "encrypted_content": "gAAA"},
+        {"type": "something_new", "id": "sn_1", "encrypted_content": "gAAA"},
+    ],
+)
+@pytest.mark.parametrize("model", ["openai/gpt-5", "openai/gpt-5.2", "xai/grok-4.5"])
+def test_items_that_stand_for_a_conversation_go_back_also_as_the_first(model, item):
+    asked = {"type": "message", "role": "user", "content": "And?"}
+    with ScriptedServer([Reply.json(responses_answer())]) as server:
+        options = {"base_url": server.url, "key": "k"}
+        mull.complete([item, asked], model, dialect="openai-responses", **options)
+    assert server.requests[0].json["input"][0] == item
+    assert server.requests[0].json["input"][1]["role"] == "user"
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("settings", [{}, {"reasoning.stripFromContext": "all"}])
+def test_a_compaction_of_an_answer_goes_back_to_its_account_and_nobody_else(streams, settings):
+    whole = responses_answer(COMPACTED)
+    first = Reply.events(*streamed(whole)) if streams else Reply.json(whole)
+    with ScriptedServer([first, *[Reply.json(responses_answer())] * 3]) as server:
+        given = {"base_url": server.url, "key": "k", "settings": settings}
+        history = [mull.user("Hi.")]
+        history.append(mull.complete(history, "openai/gpt-5", **given).message)
+        history.append(mull.user("And?"))
+        for model in ("openai/gpt-5", "openai/gpt-5.2"):
+            mull.complete(history, model, **given)
+            assert COMPACTED in server.requests[-1].json["input"], model
+        other = mull.complete(history, "xai/grok-4.5", dialect="openai-responses", **given)
+    assert COMPACTED not in server.requests[-1].json["input"]
+    assert any("in place of earlier messages" in note.text for note in other.notes if note.warning)
+
+
+@pytest.mark.parametrize("block", [SIGNED, SUMMARISED])
+@pytest.mark.parametrize("model", ["claude-sonnet-4-6", "claude-opus-5"])
+def test_claudes_compaction_goes_back_also_as_the_first_message(model, block):
+    history = [{"role": "assistant", "content": [block]}, {"role": "user", "content": "And?"}]
+    with ScriptedServer([ended_answer()]) as server:
+        mull.complete(history, f"anthropic/{model}", base_url=server.url, key="k")
+    (request,) = server.requests
+    assert request.json["messages"][0] == {"role": "assistant", "content": [block]}
+    assert request.headers["anthropic-beta"].startswith("compact-2026-")
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [COMPACTED, {"type": "message", "role": "user", "content": "And?"}],
+        [{"role": "assistant", "content": [SIGNED]}, {"role": "user", "content": "And?"}],
+    ],
+)
+@pytest.mark.parametrize(
+    "model", ["google/gemini-3-pro-preview", "moonshotai/kimi-k2-thinking", "amazon-bedrock/x"]
+)
+def test_a_conversation_whose_beginning_nobody_there_can_read_is_not_sent(model, history):
+    with (
+        ScriptedServer([]) as server,
+        pytest.raises(mull.LocalError, match="everything before it would be missing"),
+    ):
+        mull.complete(history, model, base_url=server.url, key="k")
+    assert not server.requests

@@ -8,6 +8,7 @@ import json
 import pytest
 
 from compressing import (
+    CATALOG,
     TARGETS,
     body_of,
     filler,
@@ -17,10 +18,11 @@ from compressing import (
     turn,
 )
 from mull.agent.compress import compress, undo_compression
+from mull.catalog.resolve import resolve
 from mull.dialects.registry import encode_request
 from mull.history.log import Log, Summary, Undone
 from mull.neutral.blocks import TextBlock, ThinkingBlock
-from mull.neutral.events import Progressed
+from mull.neutral.events import Progressed, Warned
 from mull.neutral.messages import assistant, user
 from mull.neutral.usage import Usage
 from mull.policy.compress.material import summary_request
@@ -302,3 +304,60 @@ def test_who_stops_waiting_leaves_everything_as_it_was():
         run(side, leave())
         assert server.requests[0].wait_left()
     assert list(log) == before
+
+
+FABLE = "anthropic/claude-fable-5"
+DECLINE = [
+    FABLE,
+    "anthropic/claude-opus-5-5",
+    "anthropic/claude-sonnet-5",
+    "openrouter/anthropic/claude-opus-5",
+    "amazon-bedrock/us.anthropic.claude-opus-5",
+]
+THOUGHT = "because 0r0"
+
+
+@pytest.mark.parametrize("model", DECLINE)
+def test_a_model_that_declines_thoughts_gets_none_to_summarise(model):
+    target = resolve(model, catalog=CATALOG)
+    log = talk(rounds=1)  # whosever they are
+    done = Compressing(log, answering("gist"), target, context__limit=200_000)
+    asked = json.dumps(done.bodies[0])
+    assert THOUGHT not in asked
+    assert "hinking" not in last_text(done.bodies[0]).replace("Nothing", "")
+    assert "saw call_0r0x0" in asked
+    (warned,) = (event for event in done.told if isinstance(event, Warned))
+    assert "thinking is left out of what is summarised" in warned.text
+    assert model.rpartition("/")[2] in warned.text
+
+
+def test_whoever_writes_the_summary_decides():
+    for session, writer, is_sent in (
+        (KIMI, FABLE, False),
+        (resolve(FABLE, catalog=CATALOG), "moonshotai/kimi-k2.5", True),
+    ):
+        log = talk(session, rounds=1)
+        done = Compressing(log, answering("gist"), session, compression__model=writer)
+        assert isinstance(done.outcome, Summary)
+        assert (THOUGHT in json.dumps(done.bodies[0])) is is_sent
+
+
+def test_a_model_that_declines_unexpectedly_is_asked_again_without_thoughts():
+    declined = {"choices": [{"index": 0, "delta": {"content": "I can not."}}]}
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "content_filter"}]}
+    script = [Reply.events(declined, end, "[DONE]"), chat("gist")]
+    done = Compressing(talk(rounds=1), script)
+    assert isinstance(done.outcome, Summary)
+    assert done.outcome.text.endswith("gist")
+    first, second = map(json.dumps, done.bodies)
+    assert THOUGHT in first
+    assert THOUGHT not in second
+
+
+def test_a_refusal_is_no_summary():
+    declined = {"choices": [{"index": 0, "delta": {"content": "I can not."}}]}
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "content_filter"}]}
+    done = Compressing(talk(rounds=1), [Reply.events(declined, end, "[DONE]")] * 2)
+    assert isinstance(done.outcome, NotCompressed)
+    assert "declined" in done.outcome.reason
+    assert done.unchanged

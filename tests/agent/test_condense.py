@@ -125,6 +125,14 @@ def test_a_model_that_nobody_knows_is_given_up_at_once():
     assert condenser.left(todo(log)) == []
 
 
+def test_a_model_that_declines_thoughts_is_not_asked():
+    log, told = thinking_log(long("x")), []
+    fable = "anthropic/claude-fable-5"
+    records, bodies = condense(log, [], told=told, compression__model=fable)
+    assert (records, bodies) == ([], [])
+    assert "sent in full: claude-fable-5 declines" in told[-1].text.replace("anthropic/", "")
+
+
 def test_a_thought_longer_than_the_window_is_shortened_in_its_middle():
     log = thinking_log(long("x", 90_000))
     with ScriptedServer(answering("x is 42")) as server:

@@ -109,3 +109,28 @@ def test_preserve_says_whether_an_earlier_thought_goes_back(
     assert f"(preserve: {str(sent).lower()})" in told
     answered = server.requests[-1].json["messages"][1]
     assert ("reasoning_content" in answered) is sent
+
+
+@pytest.mark.parametrize(
+    ("model", "level", "effort"),
+    [
+        ("anthropic/claude-sonnet-4-5", "low", "low"),
+        ("anthropic/claude-haiku-4-5", "max", "max"),
+        ("google/gemini-2.5-flash", "medium", "medium"),
+        ("anthropic/claude-opus-5", "low", "low"),
+        ("anthropic/claude-sonnet-4-5", "none", None),
+    ],
+)
+def test_document_003_the_effort_is_told_where_it_is_sent_as_a_number(
+    model, level, effort, capsys, monkeypatch
+):
+    monkeypatch.setenv("DEBUG", "1")
+    monkeypatch.setenv("REASONING_EFFORT", level)
+    with ScriptedServer([Reply.json({"error": {"message": "no"}}, 403)]) as server:
+        main(["ask", "-m", model, "--base-url", server.url, "--no-save", "q"])
+        err = capsys.readouterr().err
+        told = f"on (effort: {effort})" if effort else "off"
+        assert f"*** Thinking: {told} (preserve: " in err
+        if "4-5" in model and effort:  # a number of one's own is no effort
+            main(["ask", "-m", f"{model}/5000", "--base-url", server.url, "--no-save", "q"])
+            assert "*** Thinking: on (preserve: " in capsys.readouterr().err

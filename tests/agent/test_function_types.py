@@ -3,10 +3,12 @@
 import asyncio
 import dataclasses
 import functools
+import json
 import os
 import threading
 import uuid
-from collections import deque
+from collections import UserDict, UserList, UserString, deque
+from itertools import chain, count
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
@@ -456,15 +458,16 @@ def test_what_a_generator_yields_is_progress_and_its_end_the_result():
 
     for function, shown, output in [
         (counting, "0\n1\n", "done"),
-        (listing, "0\n1\n", "1"),
-        (later, '{"at":0}\n{"at":1}\n', '{"at":1}'),
-        (disguised, "0\n1\n", "1"),
+        (listing, "0\n1\n", "[0,1]"),
+        (later, '{"at":0}\n{"at":1}\n', '[{"at":0},{"at":1}]'),
+        (disguised, "0\n1\n", "[0,1]"),
     ]:
         screen = Screen()
         assert run(function, screen, n=2) == ToolResultBlock("c", output)
         assert screen.text == shown
     assert run(counting, n=0).output == "done"
     assert run(later, n=0).output == "null"
+    assert run(later, n=1).output == '{"at":0}'
 
 
 def test_a_generator_that_fails_says_why():
@@ -626,6 +629,15 @@ def test_results_are_text_json_or_media(value, output, media):
         (range(2), "[0,1]"),
         ({"a": 1}.keys(), '["a"]'),
         (map(str, [1]), '["1"]'),
+        (zip("ab", [1, 2], strict=True), '[["a",1],["b",2]]'),
+        (iter(["a", "b"]), '["a","b"]'),
+        (iter(()), "[]"),
+        (reversed([1, 2]), "[2,1]"),
+        (enumerate("a"), '[[0,"a"]]'),
+        (chain([1], [2]), "[1,2]"),
+        ({"rows": iter([1])}, '{"rows":[1]}'),
+        (UserList([1]), "[1]"),
+        (UserDict({"a": UserString("b")}), '{"a":"b"}'),
         ({"a": deque([1])}, '{"a":[1]}'),
         (MappingProxyType({"a": 1}), '{"a":1}'),
     ],
@@ -640,5 +652,86 @@ def test_generators_may_come_from_asynchronous_functions():
         return (n for n in range(2))
 
     screen = Screen()
-    assert run(later, screen).output == "1"
+    assert run(later, screen).output == "[0,1]"
     assert screen.text == "0\n1\n"
+
+
+LINES = ["first", "second\n", "", "third"]
+
+
+def given_lines():
+    yield from LINES
+
+
+async def given_lines_later():
+    for line in LINES:
+        yield line
+
+
+def returned_lines():
+    return (line for line in LINES)
+
+
+async def returned_lines_later():
+    return given_lines_later()
+
+
+class Lines:
+    """An asynchronous iterator that is no generator."""
+
+    def __init__(self):
+        self.left = list(LINES)
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        if not self.left:
+            raise StopAsyncIteration
+        return self.left.pop(0)
+
+
+@pytest.mark.parametrize(
+    "function", [given_lines, given_lines_later, returned_lines, returned_lines_later]
+)
+def test_all_lines_that_a_generator_yields_are_its_result(function):
+    assert run(function).output == "first\nsecond\n\nthird"
+
+
+def test_what_a_generator_yields_beside_text_is_a_line_too():
+    def mixed():
+        yield "counting"
+        yield {"rows": 2}
+        yield UserString("done")
+
+    def pictured():
+        yield "a picture"
+        yield PNG
+
+    assert run(mixed).output == 'counting\n{"rows":2}\ndone'
+    shown = run(pictured)
+    assert (shown.output, len(shown.media)) == ("a picture", 1)
+
+
+def test_bytes_that_a_generator_yields_in_pieces_are_one_text_or_picture():
+    def given(*pieces):
+        def give():
+            yield from pieces
+
+        return run(give)
+
+    assert given(b"caf\xc3", bytearray(b"\xa9\n"), b"end").output == "caf\xe9\nend"
+    assert given(PNG[:20], PNG[20:]).media == given(PNG).media
+    assert len(given(PNG, PNG).media) == 2
+
+
+def test_an_asynchronous_iterator_is_a_list():
+    assert run(Tool(handler=lambda: Lines(), name="give")).output == json.dumps(
+        LINES, separators=(",", ":")
+    )
+
+
+def test_an_iterator_ends_when_nobody_waits_for_it():
+    screen = Screen()
+    screen.cancelled.set()
+    assert run(Tool(handler=lambda: count(), name="give"), screen).output == "[]"

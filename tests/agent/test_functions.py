@@ -157,6 +157,23 @@ class Desk:
         return self.number * n
 
 
+class NamedDesk(Desk):
+    def __init__(self, number):
+        super().__init__(number)
+        self.__name__ = f"desk_{number}"
+        self.__doc__ = f"The desk with the number {number}."
+
+
+def test_a_callable_object_has_its_own_name_or_that_of_its_class():
+    made = Tool(handler=NamedDesk(7))
+    assert (made.name, made.definition.description) == ("desk_7", "The desk with the number 7.")
+    renamed = functools.partial(key_and_number, "k")
+    renamed.__name__ = "numbered"
+    assert Tool(handler=renamed).name == "numbered"
+    assert Tool(handler=functools.partial(NamedDesk(7), 2)).name == "desk_7"
+    assert Tool(handler=Desk(7)).name == "Desk"
+
+
 class LaterDesk(Desk):
     async def __call__(self, n: int) -> int:
         """Multiply, later."""

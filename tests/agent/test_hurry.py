@@ -9,9 +9,11 @@ import pytest
 
 from loops import run_moved
 from mull.agent.hurry import ASKED_SERVER, ENDED_BY_SERVER
-from mull.agent.hurry_plan import ASK_NOW, STOPPED
+from mull.agent.hurry_plan import ASK_NOW, STOPPED, ask_now
 from mull.agent.library import Conversation
 from mull.agent.turn import ThoughtStopped
+from mull.catalog.resolve import resolve
+from mull.neutral.blocks import ThinkingBlock
 from mull.neutral.events import (
     Finished,
     Hurried,
@@ -20,6 +22,7 @@ from mull.neutral.events import (
     TextDelta,
     ThinkingDelta,
 )
+from mull.neutral.messages import assistant
 from mull.testing import Call, Say, StrictServer, Think
 from mull.testing.server import STALL, Gate, Reply, ScriptedServer
 from turning import Watched
@@ -392,6 +395,12 @@ def test_the_model_is_told_what_it_had_thought():
         ask(server, "zai/glm-4.7", key=True)
         said = server.requests[1].json["messages"][-1]["content"]
     assert said == f"{ASK_NOW} Your thoughts so far:\n\non and"
+
+
+def test_a_model_that_declines_thoughts_is_only_told_to_answer():
+    unfinished = assistant(ThinkingBlock("on and"))
+    for model, is_told in (("anthropic/claude-sonnet-4-5", True), ("claude-fable-5-1", False)):
+        assert ("on and" in ask_now(unfinished, resolve(model))) is is_told
 
 
 @pytest.mark.parametrize("model", ["moonshotai/kimi-k2.5", "moonshotai/kimi-k2-thinking"])

@@ -291,6 +291,16 @@ def test_a_missing_key_is_said_before_anything_is_sent():
         ask("q")
 
 
+def test_how_a_name_was_understood_is_among_the_results_notes(serve):
+    server = serve(answer("one"), answer("two"))
+    for name, sent in (("moonshotai/kimi-k2", "kimi-k2"), ("kimi-k2", "kimi-k2-0905-preview")):
+        result = ask("q", name, base_url=server.url, key="k")
+        assert server.requests[-1].json["model"] == sent
+        assert ["kimi-k2-0905-preview" in n.text for n in result.notes if n.about == "model"] == [
+            True
+        ]
+
+
 def test_a_refusal_for_reasoning_is_healed_once_and_remembered(serve):
     refused = Reply.json(
         {"error": {"message": "property 'reasoning_content' is unsupported"}}, status=400
@@ -307,6 +317,26 @@ def test_a_refusal_for_reasoning_is_healed_once_and_remembered(serve):
     )
     again.ask("third")
     assert "reasoning_content" not in server.requests[3].body.decode()
+
+
+@pytest.mark.parametrize(
+    ("model", "variables"),
+    [
+        ("zai/glm-4.6", {"ZAI_API_KEY": "own", "ZHIPU_API_KEY": "the other platform's"}),
+        ("zai/glm-4.6", {"ZHIPU_API_KEY": "own"}),
+        ("zhipuai/glm-4.6", {"ZHIPUAI_API_KEY": "own", "ZAI_API_KEY": "the other platform's"}),
+        ("moonshotai/kimi-k2-thinking", {"KIMI_API_KEY": "own"}),
+        ("huggingface/zai-org/GLM-4.6", {"HUGGING_FACE_HUB_TOKEN": "own"}),
+    ],
+)
+def test_the_variable_of_a_providers_own_sdk_holds_the_key(serve, monkeypatch, model, variables):
+    for name in ("ZAI", "ZHIPU", "ZHIPUAI", "MOONSHOT", "KIMI"):
+        monkeypatch.delenv(f"{name}_API_KEY", raising=False)
+    for name, text in variables.items():
+        monkeypatch.setenv(name, text)
+    server = serve(answer("one"))
+    assert ask("q", model, base_url=server.url).text == "one"
+    assert server.requests[0].headers["authorization"] == "Bearer own"
 
 
 def test_an_address_and_a_key_that_were_given_go_to_no_other_provider(serve, monkeypatch):

@@ -11,6 +11,12 @@ from mull.agent.mcp.servers import log_folder
 from mull.testing import Call, Say, StrictServer, Think
 
 KIMI = "moonshotai/kimi-k2-thinking"
+MODELS = {
+    "kimi": KIMI,
+    "anthropic": "anthropic/claude-sonnet-4-5",
+    "gemini": "google/gemini-3-pro-preview",
+    "openai": "openai/gpt-5",
+}
 
 
 def script(*calls, end="Done."):
@@ -60,27 +66,56 @@ class Approving:
         return True
 
 
+REFUSED = ("not run: the user refused; ask what to do instead, or continue without it", True)
+FAILED = ("not run: asking for approval failed", True)
+
+
 @pytest.mark.parametrize(
     ("approve", "told"),
     [
         (lambda request: True, ("deleted a", False)),
         (allow_later, ("deleted a", False)),
         (Approving(), ("deleted a", False)),
+        (lambda request: "yes", ("deleted a", False)),
+        (lambda request: mull.ApprovalAnswer("session"), ("deleted a", False)),
+        (lambda request: False, REFUSED),
+        (lambda request: "no", REFUSED),
+        (lambda request: mull.ApprovalAnswer("no"), REFUSED),
         (
-            lambda request: False,
-            (
-                "not run: the user refused; ask what to do instead, or continue without it",
-                True,
-            ),
+            lambda request: "not on a Friday",
+            ("not run: the user refused, and says: not on a Friday", True),
         ),
-        (lambda request: "not on a Friday", ("not run: not on a Friday", True)),
-        (lambda request: None, ("not run: asking for approval failed", True)),
-        (lambda request: 1 // 0, ("not run: asking for approval failed", True)),
+        (
+            lambda request: mull.ApprovalAnswer("no", "not on a Friday"),
+            ("not run: the user refused, and says: not on a Friday", True),
+        ),
+        (lambda request: 1, FAILED),
+        (lambda request: "Yes", ("not run: the user refused, and says: Yes", True)),
+        (lambda request: {"allow": True}, FAILED),
+        (lambda request: None, FAILED),
+        (lambda request: 1 // 0, FAILED),
     ],
 )
 def test_approve_decides_on_what_may_change_something(approve, told):
     result = asked("Go.", BOTH, tools=[delete, look], approve=approve)
     assert results(result) == [told, ("saw a", False)]
+
+
+@pytest.mark.parametrize("said", ["session", "always"])
+def test_an_answer_for_the_session_holds_in_the_turns_that_follow(said):
+    seen = []
+
+    def approve(request):
+        seen.append(request.rules)
+        return said
+
+    with StrictServer("kimi", [*script(BOTH[0]), *script(BOTH[0])]) as server:
+        talk = mull.Conversation(
+            KIMI, base_url=server.url, key="k", tools=[delete], approve=approve
+        )
+        told = [results(talk.ask("Go.")), results(talk.ask("Again."))]
+    assert told == [[("deleted a", False)]] * 2
+    assert seen == [("delete",)]
 
 
 def test_without_approve_everything_runs():
@@ -107,7 +142,7 @@ def test_approve_sees_the_call_one_at_a_time_and_in_order():
 def test_a_failing_approve_is_logged(caplog):
     asked("Go.", BOTH, tools=[delete, look], approve=lambda request: None)
     assert "approve failed, so delete was not run" in caplog.text
-    assert "returned None instead of True, False or a text" in caplog.text
+    assert "the answer was None: use True, False," in caplog.text
 
 
 def test_approve_must_be_a_function():
@@ -134,7 +169,7 @@ def test_a_toolbox_decides_on_its_own_tools_only(tmp_path):
         with mull.open_session(toolbox=toolbox, approve=lambda r: "no", **options) as session:
             told = results(session.ask("Go."))
     assert told[0][0].startswith("not run: write needs approval and there is nobody to ask")
-    assert told[1] == ("not run: no", True)
+    assert told[1] == REFUSED
 
 
 # context and progress
@@ -168,6 +203,29 @@ def test_tools_get_the_context_of_their_conversation():
     assert shown == ["step 0\n", "step 1\n"]
     ran = [event.output for event in events if isinstance(event, mull.ToolRan)]
     assert ran == ["ada", "finished"]
+
+
+@pytest.mark.parametrize("provider", MODELS)
+def test_the_model_gets_every_line_that_a_tool_yields(provider):
+    def lines():
+        yield "first"
+        yield "second"
+
+    async def later():
+        yield "first"
+        yield "second"
+
+    def numbers():
+        return map(int, "12")
+
+    calls = [Call(name, {}) for name in ("lines", "later", "numbers")]
+    with StrictServer(provider, script(*calls)) as server:
+        place = {"base_url": server.url, "key": "k", "tools": [lines, later, numbers]}
+        mull.ask("Go.", MODELS[provider], **place)
+    sent = server.requests[-1].body.decode()
+    assert sent.count("first\\nsecond") == 2
+    assert "[1,2]" in sent
+    assert "object at 0x" not in sent
 
 
 def test_an_interrupted_turn_tells_blocking_tools():
@@ -367,7 +425,7 @@ def test_approve_is_asked_about_the_tools_of_servers():
     servers = {"a": plain("--tools", "look,touch", read_only=("look",))}
     result = asked("Go.", calls, mcp=servers, approve=lambda request: f"no {request.tool}")
     assert [failed for _, failed in results(result)] == [False, True]
-    assert results(result)[1] == ("not run: no mcp__a__touch", True)
+    assert results(result)[1] == ("not run: the user refused, and says: no mcp__a__touch", True)
 
 
 def test_a_fork_uses_the_same_servers_and_leaves_them_running():

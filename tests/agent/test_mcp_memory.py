@@ -159,6 +159,20 @@ def test_a_tool_that_comes_later_is_new_until_it_is_approved(tmp_path):
     assert not Memory(tmp_path / "a.json", CONFIG).standing(tool("late")).is_new
 
 
+@pytest.mark.parametrize("said", ["yes", "true", 1, 1.0, [True], {"a": 1}, None, False, ...])
+def test_only_a_plain_true_makes_a_tool_read_only(tmp_path, said):
+    kept = Memory(tmp_path / "a.json", CONFIG)
+    listed = tool(hints={} if said is ... else {"readOnlyHint": said, "openWorldHint": False})
+    kept.learn(Listing([listed]))
+    assert kept.standing(listed).guarded.changes
+    assert Hints.of(listed).changes
+
+
+@pytest.mark.parametrize("said", ["no", "false", 0, 0.0, "", [], None, True, ...])
+def test_only_a_plain_false_says_that_a_tool_does_not_reach_out(said):
+    assert Hints.of(tool(hints={} if said is ... else {"openWorldHint": said})).reaches_out
+
+
 def test_what_was_guarded_stays_so_whatever_the_server_says_later(tmp_path):
     kept = Memory(tmp_path / "a.json", CONFIG)
     kept.learn(Listing([tool(hints=GUARDED)]))
@@ -209,7 +223,7 @@ async def through(gate, tool, **given):
 
 
 def test_a_hint_that_comes_after_an_approval_does_not_count(tmp_path):
-    person = Person("once", "once", "once", "no")
+    person = Person("yes", "yes", "yes", "no")
 
     async def body(servers):
         gate = Gate(approver=person)

@@ -212,12 +212,16 @@ def test_every_dialect_goes_on_after_a_refusal_for_length(dialect):
                 key="key-for-tests",
                 engine=engine,
                 messages=history,
-                settings={"compression.strategy": "truncate"},
+                settings={"compression.strategy": "truncate", **own.get("settings", {})},
+                max_tokens=own.get("max_tokens"),
             )
             one.subscribe(events.append)
             return (await one.ask_async("and now?")).text, one
 
     events = []
+    # one that names no number is believed only where the request is not far below the window
+    near = {"settings": {"context.limit": 7000}, "max_tokens": 500}
+    own = near if dialect == "openai-responses" else {}
     with ScriptedServer([REFUSALS[dialect], answer]) as server:
         text, conversation = asyncio.run(work())
         first, second = (request.body for request in server.requests)
@@ -252,3 +256,84 @@ def test_numbers_that_cannot_be_true_are_not_learnt(said):
             talk(server, ["hello"])
         target = Engine().target("llama.cpp/small", base_url=server.url)
     assert target.facts.limit.context is None
+
+
+NGINX = Reply(
+    413,
+    {"content-type": "text/html"},
+    (b"<html><head><title>413 Request Entity Too Large</title></head><body>nginx</body></html>",),
+)
+
+
+def said(message, status, **more):
+    error = {"type": "invalid_request_error", "message": message, **more}
+    return Reply.json({"type": "error", "error": error}, status)
+
+
+FAR_UNDER = {
+    "a proxy's page": (NGINX, "413 Request Entity Too Large"),
+    "a body": (said("Payload too large", 413), "Payload too large"),
+    "bytes": (
+        said("Request exceeds the maximum size", 413, type="request_too_large"),
+        "Request exceeds the maximum size",
+    ),
+    "words": (
+        said("Your input exceeds the context window of this model.", 400),
+        "exceeds the context window of this model",
+    ),
+    "vague words": (said("The context limit was reached.", 400), "The context limit was reached."),
+    "a code": (said("Too much.", 400, code="context_length_exceeded"), "Too much."),
+    "a window": (
+        said("This model's maximum context length is 100000 tokens. Reduce it.", 400),
+        "maximum context length is 100000",
+    ),
+    "a minute's share": (
+        said("Request too large for gpt-x on TPM: Limit 30000, Requested 40112.", 429),
+        "Limit 30000, Requested 40112",
+    ),
+}
+PLACES = {
+    **MODELS,
+    "bedrock-converse": "amazon-bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    "openai-chat, unknown": "openai-compatible/house",
+}
+
+
+@pytest.mark.parametrize("why", FAR_UNDER)
+@pytest.mark.parametrize("place", PLACES)
+def test_a_refusal_of_little_is_handed_on_as_it_came(place, why):
+    """Two lines cannot be too long: the limit is another one, such as a proxy's."""
+    dialect = place.partition(",")[0]
+    body = written(dialect, [TextDelta("yes"), Finished("stop")])
+    refusal, words = FAR_UNDER[why]
+
+    async def work():
+        async with Engine(isolated=True) as engine:
+            one = Conversation(PLACES[place], base_url=server.url, key="k", engine=engine)
+            one.subscribe(events.append)
+            await one.ask_async("hello")
+            with pytest.raises(RefusedError) as raised:
+                await one.ask_async("and now?")
+            assert (await one.ask_async("still there?")).text == "yes"
+            return raised.value
+
+    events = []
+    answer = Reply(200, {"content-type": "text/event-stream"}, (body,))
+    with ScriptedServer([answer, refusal, answer]) as server:
+        error = asyncio.run(work())
+        assert len(server.requests) == 3
+    assert error.status == refusal.status
+    assert words in error.text
+    assert words in str(error)
+    assert "was not sent" not in str(error)
+    assert "compress" not in str(error)
+    assert not any(isinstance(event, Compressed) for event in events)
+
+
+def test_what_was_refused_and_cannot_be_shortened_is_told_in_the_endpoints_words():
+    """It counted more than is there: a hidden prompt, perhaps. The same is not sent again."""
+    words = "prompt is too long: 9000 tokens > 4096 maximum"
+    with ScriptedServer(lambda _: said(words, 400)) as server:
+        with pytest.raises(RefusedError, match="9000 tokens > 4096"):
+            talk(server, ["hello"], model="anthropic/claude-sonnet-4-5", key="k")
+        assert len(server.requests) == 1

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from mull.agent.calls import STOPPED
 from mull.agent.functions import tools_from
 from mull.agent.hurry_plan import Cut
-from mull.agent.run import NUDGE, Situation, Turn
+from mull.agent.run import NUDGE, UNUSABLE, Situation, Turn
 from mull.agent.tools.tool import Outcome
 from mull.agent.turn import Limits
 from mull.catalog.resolve import resolve
@@ -282,6 +282,14 @@ def test_s03_a_model_that_only_thinks_is_asked_once_more_and_everything_is_kept(
     assert turn.messages[1] == user(NUDGE)
     assert model.asked[1].request.messages[-1] == user(NUDGE)
     assert [e.message.text for _, e in turn.log.entries() if e.own] == [NUDGE]
+
+
+@pytest.mark.parametrize("said", [[], [TextDelta("I look.")]], ids=["alone", "with text"])
+def test_a_model_whose_call_cannot_be_used_is_told_that_and_nothing_else(said):
+    model = Model([*said, ToolCallDelta(0, "c1", None, "{}"), Finished("stop")], ANSWER)
+    turn = turn_with(model, look)
+    run(turn)
+    assert model.asked[1].request.messages[-1] == user(UNUSABLE)
 
 
 def test_s03_a_second_silence_ends_the_turn():

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 from datetime import date
 from pathlib import Path
 
@@ -40,6 +42,51 @@ def working(toolbox, body):
 
 async def use(toolbox, name):
     return await answer(toolbox.all[name], ToolCallBlock("c", name, {}))
+
+
+class Person:
+    async def ask(self, request):
+        raise AssertionError("nobody is asked here")
+
+
+MODES = {
+    "under version control": (True, {}, True, "auto"),
+    "not under version control": (False, {}, True, "ask"),
+    "with nobody to ask": (True, {}, False, "ask"),
+    "without sandbox": (True, {"tools.sandbox": "off"}, True, "ask"),
+    "as set": (False, {"tools.mode": "read-only"}, True, "read-only"),
+    "auto as set": (False, {"tools.mode": "auto"}, False, "auto"),
+}
+
+
+@pytest.mark.parametrize("where", MODES)
+def test_the_mode_that_nobody_chose(tmp_path, monkeypatch, where):
+    versioned, settings, asks, mode = MODES[where]
+    monkeypatch.setattr("mull.agent.toolbox.is_likely", lambda: True)
+    if versioned:
+        (tmp_path / ".git").mkdir()
+    (tmp_path / "sub").mkdir()
+    setup = load_setup(sets=[f"{key}={value}" for key, value in settings.items()])
+    toolbox = Toolbox(setup, tmp_path / "sub", mode=None, approver=Person() if asks else None)
+    assert toolbox.gate.mode == mode
+    assert toolbox.gate.is_chosen == ("tools.mode" in settings)
+    assert Toolbox(setup, tmp_path, approver=Person()).gate.mode == "ask"
+    monkeypatch.setattr("mull.agent.toolbox.is_likely", lambda: False)
+    expected = mode if settings.get("tools.mode") else "ask"
+    assert Toolbox(setup, tmp_path, mode=None, approver=Person()).gate.mode == expected
+
+
+def test_a_start_loads_nothing_of_the_sandbox(tmp_path):
+    """Only the first command does."""
+    code = (
+        "import sys; from pathlib import Path; from mull.agent.setup import load_setup;"
+        "from mull.agent.toolbox import Toolbox; Toolbox(load_setup(), Path.cwd(), mode=None);"
+        "print([m for m in sys.modules if m.startswith('mull.agent.sandbox.') or m == 'ctypes'])"
+    )
+    done = subprocess.run(
+        (sys.executable, "-c", code), cwd=tmp_path, check=True, capture_output=True
+    )
+    assert done.stdout == b"[]\n"
 
 
 def test_a_word_that_fits_no_tool_is_told_at_once_where_no_server_could_bring_it(tmp_path):

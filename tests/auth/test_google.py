@@ -197,5 +197,5 @@ def test_a_service_account_without_a_key_or_the_package(monkeypatch):
     with pytest.raises(ConfigError, match="is not an RSA key"):
         trade(grant(ROBOT), answer(access_token="x"))
     monkeypatch.setitem(__import__("sys").modules, "cryptography.hazmat.primitives", None)
-    with pytest.raises(ConfigError, match=r"install .*'mull\[vertex\]'"):
+    with pytest.raises(ConfigError, match=r"install .*'mull-reasoning\[vertex\]'"):
         trade(grant(ROBOT), answer(access_token="x"))

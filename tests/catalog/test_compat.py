@@ -104,13 +104,16 @@ def test_rows_that_were_read_are_taken_as_they_are():
             {"reasoning_out": "x"},
             "compat: there is no key 'reasoning_out'.\nAllowed: reasoningIn, reasoningOut, "
             "requiresReasoning, missingReasoning, signedOnly, thinkingWriter, thinkingIsGuess, "
-            "budgetField, levelBudgets, zeroBudgetEnds, template, templateKey, keepThinking, tags, "
+            "ignoresOff, budgetField, levelBudgets, zeroBudgetEnds, template, templateKey, "
+            "keepThinking, tags, "
             "startsInReasoning, tagsAnywhere, cumulative, "
             "maxTokensField, omits, holds, eitherSampling, mostStops, hostedTools, namespaces, "
             "strictTools, "
             "systemRole, systemInside, streamUsage, thinkingNeedsStream, emptyContent, "
             "toolsNeedResponses, path, toolIdLength, resultMedia, assistantAfterResults, "
-            "bindsThinking, encryptedReasoning, auth, endThinking, batches, batchPrice, extraBody.",
+            "bindsThinking, readsThinkingOf, thinkingKind, encryptedReasoning, auth, endThinking, "
+            "countThinking, grammar, "
+            "batches, batchPrice, extraBody, refusedKeys.",
         ),
         (
             {"requiresReasoning": "some"},

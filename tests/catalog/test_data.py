@@ -20,10 +20,13 @@ import splintr
 
 import mull.catalog
 from every_model import every_target
+from mull.catalog.families import maker_of
+from mull.catalog.load import shipped
 from mull.catalog.resolve import resolve
 from mull.neutral.messages import Dialect
 from mull.neutral.target import Compat, ModelFacts
 from mull.neutral.thinking import WRITERS, as_level
+from mull.store.keys import Keys
 
 DATA = Path(mull.catalog.__file__).with_name("data")
 DIALECTS = set(get_args(Dialect))
@@ -149,7 +152,25 @@ def test_every_maker_is_a_provider_with_models():
 def test_presets_are_settings():
     for row in FAMILIES:
         presets = row.get("defaults", {}).get("presets", {})
-        assert presets in ({}, {"reasoning.includeInContext": True})
+        assert set(presets) <= {"reasoning.includeInContext"}
+        assert set(presets.values()) <= {True, False}
+
+
+@pytest.mark.sweep
+def test_by_default_no_model_forgets_unless_its_maker_says_so():
+    forgetting = Counter()
+    for (_, model), target in every_target().items():
+        if not target.facts.reasoning:
+            continue
+        advised = target.facts.presets.get("reasoning.includeInContext")
+        maker = maker_of(shipped().families, model)
+        if target.facts.interleaved or maker in ("anthropic", "xai", "mistral", "xiaomi"):
+            assert advised is True, target.name
+        elif target.dialect in ("openai-responses", "gemini"):
+            assert advised in (True, False), target.name
+        if advised is False:
+            forgetting[maker] += 1
+    assert set(forgetting) == {"alibaba", "deepseek", "google", "nvidia", "zai", None}
 
 
 @every_compat
@@ -181,19 +202,47 @@ def test_dialects_are_named_for_packages_of_the_catalog():
     assert set(spoken) == DIALECTS
 
 
-def test_every_base_url_is_for_a_provider_that_lacks_one():
+def test_every_base_url_is_for_a_provider_that_lacks_one_and_every_key_variable_is_another_one():
     for name, entry in PROVIDERS["providers"].items():
         assert entry["source"]
         if name in _catalog():
-            assert "api" not in _catalog()[name], name
-            assert set(entry) - {"env"} == {"api", "source"}
-            assert {*_catalog()[name]["env"]} <= {*entry.get("env", _catalog()[name]["env"])}
+            known = _catalog()[name]
+            assert ("api" in entry) != ("api" in known), name
+            assert {"source"} < set(entry) <= {"env", "api", "source"}
+            assert "env" not in entry or {*known["env"]} < {*entry["env"]}
         else:
             assert {"name", "env", "npm", "doc", "models"} <= set(entry)
         url = entry.get("api")
         assert url is None or url.startswith(("https://", "http://127.0.0.1:"))
         assert url is None or not url.endswith("/")
     assert PROVIDERS["providers"]["openai-compatible"].get("api") is None
+
+
+@pytest.mark.parametrize(
+    "aliases",
+    [
+        "zai: ZAI_API_KEY ZHIPU_API_KEY Z_AI_API_KEY",
+        "zai-coding-plan: ZAI_API_KEY ZHIPU_API_KEY",
+        "zhipuai: ZHIPUAI_API_KEY ZHIPU_API_KEY ZAI_API_KEY",
+        "google: GOOGLE_API_KEY GOOGLE_GENERATIVE_AI_API_KEY GEMINI_API_KEY",
+        "moonshotai: MOONSHOT_API_KEY KIMI_API_KEY",
+        "huggingface: HF_TOKEN HUGGING_FACE_HUB_TOKEN HUGGINGFACEHUB_API_TOKEN",
+        "togetherai: TOGETHER_API_KEY TOGETHER_AI_API_KEY TOGETHERAI_API_KEY",
+        "alibaba: DASHSCOPE_API_KEY",
+        "azure: AZURE_API_KEY AZURE_OPENAI_API_KEY",
+        "cohere: COHERE_API_KEY CO_API_KEY",
+        "deepinfra: DEEPINFRA_API_KEY DEEPINFRA_TOKEN",
+        "xiaomi: XIAOMI_API_KEY MIMO_API_KEY",
+        "cloudflare-workers-ai: CLOUDFLARE_API_KEY CLOUDFLARE_API_TOKEN",
+    ],
+)
+def test_a_key_is_found_under_every_name_that_the_providers_own_tools_use(aliases, tmp_path):
+    provider, names = aliases.split(": ")
+    entry = shipped().providers[provider]
+    for name in names.split():
+        found = Keys(tmp_path, {name: "sk-own"}).find(provider, entry.env)
+        assert found is not None, name
+        assert (found.key.reveal(), found.place.variable) == ("sk-own", name)
 
 
 def test_models_without_an_address_are_those_that_need_a_login_of_their_own():

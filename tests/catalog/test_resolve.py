@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from every_model import every_target
-from mull.catalog.load import load
+from mull.catalog.load import load, shipped
 from mull.catalog.names import close, either, listed
 from mull.catalog.resolve import GENERIC, resolve
 from mull.neutral.errors import (
@@ -75,7 +75,10 @@ def test_every_model_of_the_catalog_is_found_by_its_full_name():
         ("o3", "openai/o3"),
         ("gemini-2.5-pro", "google/gemini-2.5-pro"),
         ("gemini-3-pro", "google/gemini-3-pro-preview"),
-        ("google/gemini-3-pro", "google/gemini-3-pro-preview"),
+        ("google/gemini-3-pro", "google/gemini-3-pro"),
+        ("anthropic/claude-3-7-sonnet", "anthropic/claude-3-7-sonnet-20250219"),
+        ("xai/grok-4", "xai/grok-4"),
+        ("moonshotai/kimi-k2", "moonshotai/kimi-k2"),
         ("kimi-k2-thinking", "moonshotai/kimi-k2-thinking"),
         ("kimi-k2", "moonshotai/kimi-k2-0905-preview"),
         ("moonshotai/Kimi-K2-Thinking", "moonshotai/kimi-k2-thinking"),
@@ -195,14 +198,17 @@ def test_the_makers_own_spelling_goes_before_guessing_among_resellers():
         (
             "three-4.5-latest",
             ("b", "three-4-5-latest"),
-            ("'three-4.5-latest' is not in the catalog; the facts are those of three-4-5",),
+            (
+                "'three-4.5-latest' is not in the catalog; three-4-5-latest is sent; the facts are"
+                " those of three-4-5",
+            ),
         ),
-        ("three-4.5", ("b", "three-4-5"), ()),
+        ("three-4.5", ("b", "three-4-5"), ("'three-4.5' is taken as three-4-5",)),
         (
             "Three-4.5-Thinking",
             ("b", "three-4-5"),
             (
-                "'Three-4.5-Thinking' is three-4-5 with its thinking on",
+                "'Three-4.5-Thinking' asks three-4-5 to think",
                 "three-4-5 does not reason",
             ),
         ),
@@ -210,7 +216,7 @@ def test_the_makers_own_spelling_goes_before_guessing_among_resellers():
             "two-thinking",
             ("b", "two-20250101"),
             (
-                "'two-thinking' is two-20250101 with its thinking on",
+                "'two-thinking' asks two-20250101 to think",
                 "two-20250101 does not reason",
             ),
         ),
@@ -221,7 +227,18 @@ def test_the_makers_own_spelling_goes_before_guessing_among_resellers():
             ("'six' is taken as six-2501-preview, the newest of them",),
         ),
         ("org/four", ("b", "Org/Four"), ()),
-        ("B/THREE-4.5", ("b", "three-4-5"), ()),
+        ("B/THREE-4.5", ("b", "three-4-5"), ("'THREE-4.5' is taken as three-4-5",)),
+        (
+            "b/five",
+            ("b", "five"),
+            ("'five' is not in the catalog; the facts are those of five-preview",),
+        ),
+        (
+            "b/six",
+            ("b", "six"),
+            ("'six' is not in the catalog; the facts are those of six-2501-preview",),
+        ),
+        ("b/two", ("b", "two-20250101"), ("'two' is taken as two-20250101, the newest of them",)),
     ],
 )
 def test_each_rule_for_names(small, name, expected, notes):
@@ -229,6 +246,77 @@ def test_each_rule_for_names(small, name, expected, notes):
     assert (target.provider, target.model) == expected
     assert target.notes == notes
     assert target.known
+
+
+DATES = ["0309", "2603", "250615", "20250219", "2025-04-14", "08-2024", "05-20", "0229"]
+NO_DATES = [
+    "20-0309",
+    "1301",
+    "0230",
+    "0000",
+    "1950",
+    "20251301",
+    "20250229",
+    "19990101",
+    "13-2025",
+]
+NO_DATES += ["70b", "001", "4096", "2025-13-01", "02-30", "999999", "250230", "v1:0"]
+
+
+@pytest.mark.parametrize(("tails", "sent"), [(DATES, True), (NO_DATES, False)])
+def test_only_a_day_or_month_of_the_calendar_is_added_to_a_name_in_full(tails, sent):
+    for tail in tails:
+        one = load([{"p": {"api": "https://p/v1", "models": {f"some.4-{tail}": {}}}}], HEADER)
+        for typed in ("some.4", "some-4", "SOME.4"):
+            target = resolve(f"p/{typed}", catalog=one)
+            assert target.model == (f"some.4-{tail}" if sent else typed), tail
+            assert target.notes, tail
+
+
+@pytest.mark.parametrize(
+    ("ids", "newest"),
+    [
+        ({"m-2411": "2024-11-18", "m-2512": "2024-11-01"}, "m-2512"),
+        ({"m-08-2024": "2025-01-01", "m-03-2025": "2024-01-01"}, "m-03-2025"),
+        ({"m-0709": "2025-07-09", "m-0309": "2026-03-09"}, "m-0309"),
+        ({"m-0309": "2026-03-09", "m-2025-12-01": "2025-12-01"}, "m-0309"),
+    ],
+)
+def test_the_newest_is_so_by_its_own_date(ids, newest):
+    """The catalog's day of release may be that of an earlier id, but a date may lack its year."""
+    models = {name: {"release_date": day} for name, day in ids.items()}
+    one = load([{"p": {"api": "https://p/v1", "models": models}}], HEADER)
+    assert resolve("p/m", catalog=one).model == newest
+    assert resolve("m", catalog=one).model == newest
+
+
+def test_mistral_large_is_the_one_of_december():
+    assert resolve("mistral/mistral-large").model == "mistral-large-2512"
+
+
+def test_a_version_is_no_date():
+    for known in ("grok-4.20-0309", "grok-4.0309", "grok-4.2025-04-14", "grok-4-0309.1"):
+        one = load([{"p": {"api": "https://p/v1", "models": {known: {}}}}], HEADER)
+        assert resolve("p/grok-4", catalog=one).model == "grok-4"
+        with pytest.raises(UnknownModel):
+            resolve("grok-4", catalog=one)
+
+
+def test_the_beginning_of_a_listed_name_never_silently_becomes_another_model():
+    catalog, tried = shipped(), 0
+    for provider in catalog.providers.values():
+        names = catalog.names_of(provider)
+        ids = {model.lower() for model in provider.models}
+        cuts = {m[: c.start()] for m in provider.models for c in re.finditer(r"(?<=.)[-.:@]", m)}
+        for typed in sorted(cut for cut in cuts if cut.lower() not in ids):
+            for hit in names.find(typed, in_full=True):
+                added = hit.wire[len(typed) :]
+                folded = hit.wire.lower().replace(".", "-")
+                assert folded.startswith(typed.lower().replace(".", "-")), (typed, hit)
+                assert not added or re.fullmatch(r"[-@][0-9-]{4,10}", added), (typed, hit)
+                assert repr(typed) in (hit.note or ""), (typed, hit)
+            tried += 1
+    assert tried > 5000
 
 
 def test_a_models_own_way(small):

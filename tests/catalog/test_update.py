@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import mull.catalog
 from mull.catalog.load import Catalog, load, shipped
 from mull.catalog.update import MAX_BYTES, check_update, pin
 from mull.neutral.errors import CatalogError, ConfigError
@@ -210,6 +211,18 @@ def test_where_keys_go_does_not_change(reached):
     assert (acme["api"], acme["env"]) == ("https://acme/v1", ["ACME_KEY"])
     assert acme["npm"] == "@ai-sdk/openai-compatible"
     assert bool(update.pinned) is bool(reached.get("api") or reached.get("env"))
+
+
+def test_variables_that_only_mull_knows_are_no_change_of_where_keys_go():
+    offered = {
+        p.id: {"id": p.id, "name": p.name, "models": {}} for p in shipped().providers.values()
+    }
+    lines = (Path(mull.catalog.__file__).parent / "data" / "models.jsonl").read_bytes().splitlines()
+    for line in lines[1:]:
+        told = json.loads(line)
+        offered[told["id"]] |= {"env": told["env"], "models": told["models"]}
+    data = json.dumps({key: one for key, one in offered.items() if one["models"]}).encode()
+    assert check_update(data, shipped()).pinned == ()
 
 
 def test_a_known_model_is_reached_as_before():

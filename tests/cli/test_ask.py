@@ -109,7 +109,7 @@ def test_stream_json_is_an_event_a_line_and_a_result(ask):
         (
             [Reply.events(chunk({"reasoning_content": "x"}), chunk({}, "stop"), "[DONE]")],
             4,
-            "the model thought but gave no answer",
+            "the model gave no answer",
         ),
         (
             [Reply.events(chunk({"reasoning_content": "x"}), chunk({}, "length"), "[DONE]")],
@@ -258,6 +258,17 @@ def test_bytes_that_are_no_text_are_sent_as_a_sign_and_told(ask, monkeypatch, tm
     assert content.startswith("a\ufffdb\n\n")
     assert "\ngrün\n" in content
     assert err == "mull: some input is not valid text: each such place is sent as \ufffd\n"
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "latin-1", "cp1252", "utf-16"])
+@pytest.mark.parametrize("text", ["Größe", "créée", "äöüÄÖÜß", "¡¿Qué?!"])
+def test_text_in_older_encodings_is_sent_as_what_it_says(ask, monkeypatch, tmp_path, codec, text):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old.txt").write_bytes(text.encode(codec))
+    for words in (["-f", "old.txt", "read"], ["read @old.txt"]):
+        *_, err, requests = ask([GOOD], *words)
+        assert f"\n{text}\n" in requests[0].json["messages"][-1]["content"]
+        assert err == ""
 
 
 def test_a_pipe_that_is_no_text_is_read_all_the_same(ask, monkeypatch):

@@ -8,6 +8,9 @@ import os
 import pytest
 
 from mull.cli.main import main
+from mull.history.log import Entry
+from mull.neutral.events import Finished, TextDelta
+from mull.neutral.messages import user
 from mull.store.sessions.sqlite import open_sessions
 from mull.testing.server import Reply, ScriptedServer
 
@@ -134,3 +137,59 @@ def test_a_refused_question_is_kept(ask):
     refused = Reply.json({"error": {"message": "no"}}, 403)
     ask("first", replies=[refused])
     assert [entry.message.text for entry in last_session()[1]] == ["first"]
+
+
+@pytest.mark.parametrize(
+    "model", ["openai-compatible/zed", "openai/gpt-5.2", "anthropic/claude-sonnet-4-5"]
+)
+def test_the_last_model_is_remembered_with_its_address_and_below_what_is_said(
+    capsys, monkeypatch, model
+):
+    monkeypatch.setattr("sys.stdin", Terminal())
+    refused = Reply.json({"error": {"message": "no"}}, 403)
+    with ScriptedServer([refused] * 5) as server, ScriptedServer([refused]) as other:
+        main(["ask", "-m", f"{model}/low", "--base-url", server.url, "1"])
+        capsys.readouterr()
+        for more in ([], ["--no-save"]):
+            main(["ask", *more, "2"])
+            told = f"no model given: using {model}/low at {server.url} (the last"
+            assert told in capsys.readouterr().err
+        monkeypatch.setenv("REASONING_EFFORT", "high")
+        main(["ask", "3"])
+        monkeypatch.delenv("REASONING_EFFORT")
+        main(["ask", "--set", "reasoning.effort=high", "4"])
+    bodies = [request.body for request in server.requests]
+    assert len(bodies) == 5
+    assert other.requests == []
+    asked = [body.replace(b'"2"', b'"1"') for body in bodies[:3]]
+    assert asked[0] == asked[1] == asked[2]
+    assert b"low" in bodies[0] or b"22016" in bodies[0]
+    for body in bodies[3:]:
+        assert b"high" in body or b"62976" in body
+
+
+def test_a_first_question_that_is_not_stored_stores_nothing(ask, monkeypatch, tmp_path):
+    monkeypatch.setenv("MULL_DATA_DIR", str(tmp_path / "new"))
+    monkeypatch.setattr("sys.stdin", Terminal())
+    main(["ask", "--no-save", "one"])
+    assert not (tmp_path / "new" / "sessions.db").exists()
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["cut off", "whole"])
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
+def test_an_answer_that_a_kill_cut_short_is_told_of_and_kept(ask, capsys, monkeypatch, ended, form):
+    """What the killed process had received is not drawn here, so nothing says where to see it."""
+    ask("one")
+    store = open_sessions()
+    info = store.last(os.path.realpath("."), "ask")
+    records = [Entry(user("slow"))]
+    store.append(info.id, info.records, *records)
+    came = [TextDelta("half an ans"), *([Finished("stop")] if ended else [])]
+    store.journal(info.id, came, store.load(info.id)[1][1].message.origin)
+    store.close()
+    with ScriptedServer([answer("yes")]) as server:
+        place = ["-m", "openai-compatible/m", "--base-url", server.url]
+        assert main(["ask", *place, "--continue", *form, "go on"]) == 0
+    told = f"session {info.id} ended in the middle of an answer, and what had arrived is kept\n"
+    assert (told in capsys.readouterr().err) == (not ended)
+    assert "half an ans" in server.requests[0].body.decode()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -130,8 +132,9 @@ def test_the_environment_speaks_for_a_silent_terminal(ask, said, dark):
         terminal = ask(server, silent=True, env={"COLORFGBG": said})
         assert terminal.end() == 0
     shade = rgb(terminal.cell("thought0").bg)
+    usual = Rgb(0x3F, 0x3F, 0x3F) if dark else Rgb(0xEE, 0xE8, 0xD5)
+    assert (luminance(shade) > luminance(usual)) is dark
     assert (luminance(shade) < 0.5) is dark
-    assert shade not in (Rgb(0, 0, 0), Rgb(255, 255, 255))
 
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["no color", "dumb"])
@@ -267,16 +270,45 @@ def test_a_stop_in_the_middle_of_a_thought_leaves_the_terminal_as_it_was(ask):
         gate.open()
 
 
-def test_a_question_about_a_tool_is_answered_in_plain_letters(ask):
+def test_a_question_about_a_tool_is_answered_by_a_number(ask):
     """The terminal has not answered yet, and its echo is back when somebody is asked."""
     replies = [calls(think(THOUGHT), call("run", command="echo ran")), reply()]
     with ScriptedServer(replies) as server:
         terminal = ask(server, "--tools", "run", silent=True)
-        terminal.wait_for("never:")
-        terminal.type("y\n")
+        terminal.wait_for("reason for no:")
+        terminal.type("1\n")
         terminal.wait_for("mull: run → ran")
-        assert "never: y" in terminal.text
+        assert "reason for no: 1" in terminal.text
         assert terminal.end() == 0
+
+
+@pytest.mark.parametrize("typed", ["y", "yes", "always", "actually no"])
+def test_letters_answer_no_question_about_a_tool(ask, typed, tmp_path):
+    replies = [calls(call("run", command="touch ran")), reply()]
+    with ScriptedServer(replies) as server:
+        terminal = ask(server, "--tools", "run", silent=True)
+        terminal.wait_for("reason for no:")
+        terminal.type(f"{typed}\n")
+        assert terminal.end() == 0
+        told = [m["content"] for m in server.requests[1].json["messages"] if m["role"] == "tool"]
+    assert told == [f"not run: the user refused, and says: {typed}"]
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("typed", ["1", "2", "yes"])
+def test_a_rule_is_kept_when_it_is_confirmed_as_it_will_be_written(ask, typed, tmp_path):
+    replies = [calls(call("run", command="touch ran")), reply()]
+    kept = Path(os.environ["MULL_CONFIG_DIR"]) / "tools.toml"
+    with ScriptedServer(replies) as server:
+        terminal = ask(server, "--tools", "run", silent=True)
+        terminal.wait_for("reason for no:")
+        terminal.type("2\n")
+        terminal.wait_for("2. Yes, keep the rule")
+        assert any(row.startswith('  |   "run(touch ran') for row in terminal.screen)
+        terminal.type(f"{typed}\n")
+        assert terminal.end() == 0
+    assert (tmp_path / "ran").exists()
+    assert kept.exists() is (typed == "2")
 
 
 def test_a_question_of_the_model_is_answered_with_a_line(ask):

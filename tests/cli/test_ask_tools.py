@@ -185,7 +185,7 @@ def test_where_nobody_can_be_asked_the_refusal_says_all_that_would_help(ask, tmp
         "not run: run needs approval and there is nobody to ask: run mull with --yes, or allow it"
         ' in tools.toml, [tools] allow = ["run(touch x)"]'
     )
-    assert err == f"mull: run → failed: {reason}\n"
+    assert err == f"mull: run → {reason}\n"
     assert results(server) == [reason]
     assert not (tmp_path / "x").exists()
 
@@ -239,7 +239,7 @@ def test_s03_a_nudge_is_told_and_so_is_its_failure(ask):
     assert (status, out, err) == (0, "yes\n", nudged)
     status, out, err, server = ask([[Think("hm")], [Think("hm")], [Say("x")]], "--tools", "read")
     assert (status, out) == (4, "")
-    assert err == nudged + "mull: the model thought but gave no answer\n"
+    assert err == nudged + "mull: the model gave no answer\n"
     assert server.answered == 2
 
 

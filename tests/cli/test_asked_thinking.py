@@ -470,3 +470,62 @@ def test_document_003_the_debug_line_stays_off_when_off_cannot_be_said(capsys, m
             main(["ask", "-m", "openai-compatible/m", "--base-url", server.url, "--no-save", "hi"])
             assert "*** Thinking: off" in capsys.readouterr().err
     assert steering(server.requests[-1].json) == {}
+
+
+NO_NUMBERS = {
+    "openai/gpt-5.2": ("reasoning", {"summary": "auto"}),
+    "moonshotai/kimi-k3": ("reasoning_effort", None),
+    "groq/openai/gpt-oss-120b": ("reasoning_effort", None),
+    "google/gemini-3-pro-preview": ("thinkingConfig", {"includeThoughts": True}),
+    "anthropic/claude-opus-5": ("output_config", {}),
+    "xai/grok-4.3": ("reasoning", {"summary": "auto"}),
+    "openai-compatible/nobody-knows": ("reasoning_effort", None),
+    "someone/their-model": ("reasoning_effort", None),
+}
+
+
+@pytest.mark.parametrize("model", NO_NUMBERS)
+def test_a_budget_that_cannot_be_sent_does_not_take_the_effort_along(encode, tmp_path, model):
+    """One config for Claude and the others; without an effort, the level that it is worth."""
+    field, beside = NO_NUMBERS[model]
+
+    def said(*words):
+        place = [] if "/their" not in model else ["--base-url", "http://127.0.0.1:9"]
+        shown = encode(model, *words, *place)
+        return steering(shown["body"])[field], shown
+
+    def expected(level):
+        if beside is None:
+            return level
+        if field == "thinkingConfig":
+            return {"thinkingLevel": level.upper(), **beside}
+        return {"effort": level, **beside}
+
+    config = tmp_path / "config.toml"
+    for level in ("low", "high"):
+        both = f'reasoning.effort = "{level}"\nreasoning.maxTokens = 50000\n'
+        config.write_text(f"[settings]\n{both}")
+        sent, shown = said("--config", str(config))
+        assert sent == expected(level)
+        assert outcome(shown)["requested"] == f"50,000 tokens, else {level}"
+        told = [note["text"] for note in shown["notes"] if note.get("warning")]
+        assert any(f"50,000 tokens not sent, {level} effort is" in text for text in told)
+    sent, shown = said("--thinking-budget", "50000")
+    assert sent == expected("high")
+    told = [note["text"] for note in shown["notes"] if note.get("warning")]
+    assert any("50,000 tokens sent as high" in text for text in told)
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking"),
+    [
+        ("anthropic/claude-sonnet-4-5", {"type": "enabled", "budget_tokens": 20_000}),
+        ("anthropic/claude-opus-4-6", {"type": "enabled", "budget_tokens": 20_000}),
+        ("google/gemini-2.5-pro", {"thinkingBudget": 20_000, "includeThoughts": True}),
+    ],
+)
+def test_a_budget_goes_before_an_effort_where_it_can_be_sent(encode, model, thinking):
+    for level in ("low", "high"):
+        shown = encode(f"{model}/{level}", "--thinking-budget", "20000")
+        assert thinking in steering(shown["body"]).values()
+        assert outcome(shown)["requested"] == f"20,000 tokens, else {level}"

@@ -57,12 +57,27 @@ def rows(out):
     return found
 
 
+def test_the_sandbox_is_told_with_what_it_lacks(doctor, monkeypatch):
+    from mull.agent.sandbox import cage
+    from mull.agent.sandbox.tiers import TIERS
+
+    tier = TIERS["landlock"]
+    monkeypatch.setattr(cage, "find_tier", lambda: cage.Verdict(tier, ("namespaces: no",)))
+    _, out, _, _ = doctor([])
+    assert "  sandbox      Landlock and seccomp (tools.sandbox is auto)\n" in out
+    assert "               not namespaces: no\n" in out
+    assert all(f"               but {gap}\n" in out for gap in tier.gaps)
+    monkeypatch.setattr(cage, "find_tier", lambda: cage.Verdict(None, ("a: no", "b: no")))
+    assert "  sandbox      none: a: no; b: no\n" in doctor([])[1]
+
+
 def test_without_a_model_it_tells_what_is_set_up(doctor):
     status, out, err, _ = doctor(answer)
     assert (status, err) == (0, "")
     told = rows(out)
     first = ["mull", "config", "data", "profile", "keys", "local", "embedded", "extras"]
-    assert [label for label in told if label != "missing"] == first
+    others = ("missing", "sandbox", "not", "but")
+    assert [label for label in told if label not in others] == first
     assert told["config"] == str(Path(os.environ["MULL_CONFIG_DIR"]) / "config.toml")
     assert told["data"] == os.environ["MULL_DATA_DIR"]
     assert told["profile"] == "none"
@@ -85,7 +100,7 @@ def test_extras_are_listed_with_what_installs_the_missing_ones(doctor, monkeypat
     told = rows(doctor(answer)[1])
     assert told["extras"] == "tokens, mcp"
     assert told["missing"].startswith("terminal, serve, postgres, otel, vertex, highlight (`")
-    assert told["missing"].endswith("'mull[NAME]'`)")
+    assert told["missing"].endswith("'mull-reasoning[NAME]'`)")
     monkeypatch.setattr("mull.cli.doctor.is_installed", lambda extra: True)
     assert "missing" not in rows(doctor(answer)[1])
 

@@ -140,7 +140,7 @@ def test_an_adapter_that_never_reports_is_one_error(tmp_path, capsys):
 
 def test_the_version_that_ran_is_said(capsys):
     assert main(["fidelity", "mull", "--case", "kimi/tool-round/blocking"]) == 0
-    assert f"running mull {version('mull')}" in capsys.readouterr().err
+    assert f"running mull {version('mull-reasoning')}" in capsys.readouterr().err
 
 
 def test_a_key_that_a_gateway_repeats_is_not_shown(monkeypatch, capsys):

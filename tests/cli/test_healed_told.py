@@ -106,7 +106,7 @@ def test_levels_that_an_unknown_endpoint_lists_are_used_from_then_on(ask, text):
         ["-m", model],
     )
     sent = [body.get("reasoning_effort") for body in bodies]
-    assert sent == ["xhigh", "high", "high", "low", "low", None]
+    assert sent == ["xhigh", "high", "high", "low", "low", "medium"]
     assert "no xhigh level; thinking: high effort" in said[0].err
     assert said[1].err == "mull: This model has no xhigh level: using high\n"
     assert said[2].err == said[4].err == ""

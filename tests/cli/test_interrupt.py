@@ -392,8 +392,8 @@ def test_who_is_told_to_end_leaves_no_command_behind(ask, tmp_path, number):
 
 def test_while_it_asks_whether_a_tool_may_run(ask, tmp_path):
     with ScriptedServer([calling(f"touch {tmp_path}/x")]) as server:
-        going = ask(OnTerminal, server, "--tools", "all", "q")
-        going.wait_for("[x] never: ")
+        going = ask(OnTerminal, server, "--tools", "all", "--mode", "ask", "q")
+        going.wait_for("a reason for no: ")
         check_interrupted(going)
     assert not (tmp_path / "x").exists()
     check_stopped_in_a_tool()
@@ -403,21 +403,22 @@ def test_the_question_hides_nothing_and_takes_an_answer(ask, tmp_path):
     """What is typed before the question is no answer to it."""
     done = Reply.events(chunk(content="done"), {"choices": [{"finish_reason": "stop"}]}, "[DONE]")
     command = f"touch {tmp_path}/x # \x1b[2A\x1b[2J\r echo"
-    for typed, ran in ((b"no, thanks\n", False), (b"y\n", True)):
+    for typed, ran in ((b"no, thanks\n", False), (b"1\n", True)):
         gate = Gate()
         reply = calling(command)
         with ScriptedServer([replace(reply, before=(gate,)), done]) as server:
-            going = ask(OnTerminal, server, "--tools", "all", "q")
+            going = ask(OnTerminal, server, "--tools", "all", "--mode", "ask", "q")
             assert gate.wait_reached(PATIENCE)
-            going.type(b"y\n")
+            going.type(b"1\n")
             gate.open()
-            going.wait_for("[x] never: ")
+            going.wait_for("a reason for no: ")
             going.type(typed)
             assert going.end() == 0
             told = server.requests[1].json["messages"][-1]["content"]
         assert (tmp_path / "x").exists() is ran
         assert set(DRAWN.sub("", going.out)) & {"\x1b"} == set()
-        assert f"run(touch {tmp_path}/x # ␛" in going.out
+        assert f"  | touch {tmp_path}/x # \\x1b[2A" in going.out
+        assert "Yes, for this session" not in going.out  # no rule for what cannot be read
         assert told == ("(no output)" if ran else f"{NO}no, thanks")
 
 

@@ -39,8 +39,9 @@ def test_the_page_of_a_budget_model(lines, monkeypatch):
         "  endpoint   https://api.anthropic.com/v1",
         "  key        ANTHROPIC_API_KEY (set)",
         "  thinking   budget 1,024–64,000",
-        "  sent back  signed thinking blocks, unchanged, while a tool chain is open",
-        "  tokenizer  o200k_base (an approximation)",
+        "  sent back  thinking blocks with their signatures, unchanged, of all turns"
+        " (reasoning.includeInContext is true by preset); required while tools are called",
+        "  tokenizer  modernbert (an approximation)",
         "  source     models.dev (2026-07-02)",
     ]
     assert out[12] == ""
@@ -56,19 +57,35 @@ def test_the_page_of_a_budget_model(lines, monkeypatch):
 
 def test_what_goes_back_and_where(lines):
     _, out, _ = lines("show", "kimi-k2-thinking")
-    assert (
-        "thinking, in reasoning_content (reasoning.includeInContext is true by preset);"
-        " required while tools are called" in "".join(out)
-    )
-    _, out, _ = lines("show", "zai/glm-4.7")
-    assert "(reasoning.includeInContext is true by preset)" in "".join(out)
+    by_preset = "of all turns (reasoning.includeInContext is true by preset)"
+    assert f"thinking, in reasoning_content, {by_preset}; required while" in "".join(out)
+    for name in (
+        "zai/glm-4.7",
+        "claude-opus-5-5",
+        "gpt-5",
+        "gemini-3-pro",
+        "xai/grok-4.3",
+        "xai/grok-4",
+    ):
+        _, out, _ = lines("show", name)
+        assert by_preset in "".join(out)
     _, out, _ = lines("show", "zai/glm-4.7", "--set", "reasoning.includeInContext=false")
-    assert (
-        "  sent back  thinking of an open tool chain, in reasoning_content;"
-        " required while tools are called" in out
-    )
-    _, out, _ = lines("show", "groq/qwen/qwen3-32b")
-    assert "  sent back  nothing (reasoning.includeInContext is false)" in out
+    told = "only while a tool chain is open (reasoning.includeInContext is false by "
+    assert f"thinking, in reasoning_content, {told}" in "".join(out)
+    for strip, when in (("all", "only while a tool chain is open"), ("allButLast", "last turn")):
+        _, out, _ = lines("show", "claude-opus-4-8", "--set", f"reasoning.stripFromContext={strip}")
+        (told,) = (line for line in out if line.startswith("  sent back"))
+        assert when in told
+        assert f"(reasoning.stripFromContext is {strip})" in told
+    for off in ("reasoning.enabled=false", "reasoning.effort=none"):
+        for name in ("claude-opus-4-8", "gpt-5.2", "zai/glm-4.7"):
+            _, out, _ = lines("show", name, "--set", off)
+            assert "only while a tool chain is open (thinking is off)" in "".join(out)
+    _, out, _ = lines("show", "groq/openai/gpt-oss-120b")
+    told = "only while a tool chain is open (reasoning.includeInContext is false by preset)"
+    assert told in "".join(out)
+    _, out, _ = lines("show", "openai/gpt-4o")
+    assert "  sent back  nothing" in out
 
 
 def test_the_page_as_json(lines):
@@ -234,7 +251,7 @@ def test_prices(amount, text):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ((), "unknown"),
+        ((), "yes, no levels known"),
         ((ReasoningOption("toggle"),), "on/off"),
         ((ReasoningOption("effort", ("high", "low")),), "low high"),
         ((ReasoningOption("budget_tokens", min=0),), "budget 0–?"),

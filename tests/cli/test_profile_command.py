@@ -1,5 +1,6 @@
 """`mull profile` as a person runs it, and that a refusal leaves the disk as it was."""
 
+import io
 import json
 import os
 from pathlib import Path
@@ -7,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from mull.settings.registry import REGISTRY, format_value
+from mull.testing.server import Reply, ScriptedServer
 
 CLAUDE = "anthropic/claude-sonnet-4-5"
+TALK = b'{"messages": [{"role": "user", "blocks": [{"type": "text", "text": "Hi"}]}]}'
 
 
 @pytest.fixture
@@ -241,3 +244,114 @@ def test_show_json_is_the_file(run, directory):
 def test_a_profile_that_says_nothing(run):
     run("profile", "save", "plain")
     assert run("profile", "show", "plain") == "All defaults.\n"
+
+
+REFUSED = Reply.json({"error": {"message": "no"}}, 403)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "openai-compatible/zed",
+        "anthropic/claude-sonnet-4-5",
+        "google/gemini-2.5-pro",
+        "openai/gpt-5.2",
+        "someone/their-model",
+    ],
+)
+def test_a_profile_goes_to_the_address_it_was_saved_with(call, directory, monkeypatch, model):
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, "k")
+    with ScriptedServer([REFUSED] * 4) as server, ScriptedServer([REFUSED]) as other:
+        place = ("-m", model, "--base-url", server.url)
+        status, _, err = call("profile", "save", "loc", *place)
+        assert (status, err) == (0, "")
+        assert f"baseUrl  {server.url}\n" in call("profile", "show", "loc")[1]
+        call("ask", "--profile", "loc", "1")
+        call("ask", "--continue", "2")  # the session keeps it
+        call("profile", "set-default", "loc")
+        call("ask", "3")
+        call("ask", "--profile", "loc", "--base-url", other.url, "4")
+        call("profile", "save", "copy", "--profile", "loc")
+        call("ask", "--profile", "copy", "5")
+    assert [request.path for request in server.requests] == [server.requests[0].path] * 4
+    assert len(other.requests) == 1
+
+
+def test_a_profile_keeps_the_address_that_config_gives_its_provider(call, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    config = tmp_path / "own.toml"
+    with ScriptedServer([REFUSED]) as server:
+        config.write_text(f'[providers.anthropic]\nbase_url = "{server.url}"\n')
+        assert call("profile", "save", "loc", "-m", CLAUDE, "--config", str(config))[0] == 0
+        call("ask", "--profile", "loc", "1")
+    assert len(server.requests) == 1
+
+
+def test_no_other_provider_is_reached_at_a_profiles_address(call, run, monkeypatch):
+    """Nor is a key of another one sent there."""
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"messages": []}'))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-other")
+    run("profile", "save", "loc", "-m", CLAUDE, "--base-url", "http://127.0.0.1:9/own")
+    for model, url in (
+        ("openai/gpt-5.2", "https://api.openai.com/v1/responses"),
+        ("anthropic/claude-opus-4-5", "http://127.0.0.1:9/own/messages"),
+    ):
+        encoded = call("wire", "encode", "--profile", "loc", "-m", model, "-", stdin=TALK)[1]
+        assert json.loads(encoded)["url"].replace("/own/v1/", "/own/") == url
+
+
+def test_a_profile_holds_no_key_of_its_address(call, directory):
+    key = "sk-ant-api03-abcdefghij1234567890"
+    url = f"https://gate.example/{key}/v1"
+    status, out, err = call("profile", "save", "loc", "-m", CLAUDE, "--base-url", url)
+    assert (status, out) == (0, "Saved profile loc.\n")
+    assert "https://gate.example/${BASE_URL_KEY}/v1: give it again, or set BASE_URL_KEY" in err
+    assert key.encode() not in (directory / "loc.json").read_bytes()
+    for bad in ("https://me:pass@host/v1", "ftp://host"):
+        status, _, err = call("profile", "save", "bad", "-m", CLAUDE, "--base-url", bad)
+        assert status == 2
+        assert "pass@" not in err
+    assert not (directory / "bad.json").exists()
+    assert "name one with -m" in run_error(call, "profile", "save", "x", "--base-url", "http://h")
+
+
+def run_error(call, *words):
+    status, out, err = call(*words)
+    assert (status, out) == (2, "")
+    return err
+
+
+def test_a_profile_of_an_older_version_has_no_address_and_is_read(run, directory):
+    put(directory, "old", b'{"version": 1, "provider": "anthropic", "model": "claude-sonnet-4-5"}')
+    assert run("profile", "show", "old") == f"model  {CLAUDE}\n"
+
+
+def test_an_address_that_cannot_be_one_is_refused_when_a_profile_is_read(run, directory):
+    for url, why in ((5, "baseUrl cannot be that"), ("http://u:p@h", "baseUrl cannot be that")):
+        data = {"version": 1, "provider": "anthropic", "model": "m", "baseUrl": url}
+        put(directory, "bad", json.dumps(data).encode())
+        assert why in run("profile", "show", "bad", status=2)
+    put(directory, "bad", b'{"version": 1, "baseUrl": "http://h/v1"}')
+    assert "name the provider" in run("profile", "show", "bad", status=2)
+
+
+@pytest.mark.parametrize("model", ["openai-compatible/m/low", "anthropic/claude-sonnet-4-5/low"])
+def test_a_profile_named_now_goes_before_what_the_session_has_stored(call, monkeypatch, model):
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with ScriptedServer([REFUSED] * 4) as server:
+        place = ("-m", model, "--base-url", server.url)
+        call("profile", "save", "deep", "-m", model.removesuffix("/low"), "--base-url", server.url,
+             "--set", "reasoning.effort=high")  # fmt: skip
+        call("ask", *place, "--name", "talk", "1")
+        call("ask", "--session", "talk", "--profile", "deep", "2")
+        call("ask", "--session", "talk", "3")  # it goes on with it
+        monkeypatch.setenv("REASONING_EFFORT", "low")
+        call("ask", "--session", "talk", "--profile", "deep", "4")
+    sent = [
+        body.get("reasoning_effort") or body["thinking"]["budget_tokens"]
+        for body in (request.json for request in server.requests)
+    ]
+    low, high = ("low", "high") if "compatible" in model else (22_016, 62_976)
+    assert sent == [low, high, high, low]

@@ -184,3 +184,59 @@ def test_a_small_window_is_judged_by_the_tokenizer(play):
     )
     assert text.strip() in sent[0]["messages"][0]["content"]
     assert "of a window" not in said[0][2]
+
+
+CLAUDES = [
+    "openai-compatible/claude-opus-4-5",
+    "openai-compatible/vertex_ai/claude-sonnet-5@20260801",
+    "openai-compatible/bedrock/us.anthropic.claude-haiku-4-5-20251001-v1:0",
+    "openai-compatible/team-claude",
+]
+SEALED = {"type": "redacted_thinking", "data": "c2VhbGVk"}
+
+
+@pytest.mark.parametrize("model", CLAUDES)
+def test_claude_behind_litellm_gets_all_its_signed_blocks_back(play, model):
+    """The proxy streams the thought twice, as text and in pieces of blocks."""
+
+    def thought(number):
+        for piece in (f"I look {number}", ", then answer."):
+            blocks = [{"type": "thinking", "thinking": piece, "signature": None}]
+            yield {"reasoning_content": piece, "thinking_blocks": blocks}
+        signed = [{"type": "thinking", "thinking": "", "signature": f"SIG{number}"}]
+        yield {"reasoning_content": "", "thinking_blocks": signed}
+        yield {"thinking_blocks": [SEALED]}
+
+    sent, said = play(
+        model,
+        [
+            answer(*thought(0), CALL),
+            answer(*thought(1), {"content": "A"}),
+            answer({"content": "B"}),
+        ],
+        ("ask", "--name", "lite", "--tools", "read", "--yes", "Q1"),
+        ("ask", "--session", "lite", "--tools", "read", "--yes", "Q2"),
+    )
+    assert [status for status, _, _ in said] == [0, 0]
+    for number, message in enumerate(answers(sent[-1])):
+        text = f"I look {number}, then answer."
+        block = {"type": "thinking", "thinking": text, "signature": f"SIG{number}"}
+        assert message["thinking_blocks"] == [block, SEALED]
+        assert message["reasoning_content"] == text
+    assert sent[-1]["messages"][: len(sent[1]["messages"])] == sent[1]["messages"]
+
+
+def test_blocks_without_a_signature_go_back_as_text_alone(play):
+    """The same proxy in front of a model that does not sign."""
+    blocks = [{"type": "thinking", "thinking": "Hm.", "signature": None}]
+    sent, _ = play(
+        "openai-compatible/m",
+        [
+            answer({"reasoning_content": "Hm.", "thinking_blocks": blocks}, CALL),
+            answer({"content": "A"}),
+        ],
+        ("ask", "--no-save", "--tools", "read", "--yes", "Q"),
+    )
+    (message,) = answers(sent[1])
+    assert message["reasoning_content"] == "Hm."
+    assert "thinking_blocks" not in message

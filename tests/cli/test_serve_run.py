@@ -8,12 +8,15 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from gateway.conftest import free_port, serving
 from gateway.process import LIMIT_S, MULL, write_config
+from mull.agent.engine import LOCAL_PROVIDERS
 from mull.cli import serve_run
+from mull.gateway.setups import HOME, Wiring
 from mull.store.serve import ServedModel
 from mull.testing.server import Reply, ScriptedServer
 
@@ -22,13 +25,17 @@ MODEL = "moonshotai/kimi-k2.5"
 UPSTREAM = {"model": MODEL, "base_url": "http://127.0.0.1:9"}
 CLIENT = """#!{python}
 import json, os, sys, urllib.request
+if sys.argv[1:] == ["debug", "models", "--bundled"]:
+    print(json.dumps(dict(models=[dict(slug="gpt", base_instructions="You are Codex.")])))
+    sys.exit(0)
 config = dict(word.split("=", 1) for word in sys.argv if "=" in word)
 url = json.loads(config["model_providers.mull"].split("base_url = ")[1].split(",")[0])
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({{}}))
 key = os.environ.get("MULL_TOKEN", "none")
 asked = urllib.request.Request(url + "/models", headers={{"authorization": "Bearer " + key}})
 listed = json.load(opener.open(asked))
-print(json.dumps(dict(argv=sys.argv[1:], url=url, listed=listed, proxy=os.environ["NO_PROXY"])))
+told = dict(argv=sys.argv[1:], url=url, listed=listed, proxy=os.environ["NO_PROXY"])
+print(json.dumps(dict(told, environ=dict(os.environ))))
 sys.exit(7)
 """
 PAUSING = "import signal; signal.pause()"
@@ -77,9 +84,9 @@ def test_run_starts_a_gateway_and_the_client_and_passes_arguments_and_status(
     assert not (tmp_path / ".codex").exists()
 
 
-def told_by(config):
+def told_by(config, *options):
     """What the client was given by `mull serve run codex`."""
-    command = [*MULL, "serve", "--config", config, "run", "codex"]
+    command = [*MULL, "serve", "--config", config, *options, "run", "codex"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert done.returncode == 7, done.stderr
     return json.loads(done.stdout)
@@ -175,3 +182,112 @@ def test_print_setup_names_no_model_where_none_is_chosen(run):
 
 def test_print_setup_knows_the_window(run):
     assert "MAX_CONTEXT_SIZE=262144" in run("-m", MODEL, "--print-setup", "kimi-code")
+
+
+SECRETS = {
+    "ACME_API_KEY": "canary",
+    "DB_PASSWORD": "canary",
+    "PGPASSWORD": "canary",
+    "TEAM": "canary",
+    "CACHE": "canary",
+    "MOONSHOT_API_KEY": "canary",
+    "GH_TOKEN": "allowed",
+    "EDITOR": "vi",
+}
+
+
+def test_the_client_gets_no_keys_but_those_that_the_user_lets_through(
+    client, config, tmp_path, monkeypatch
+):
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    tools = Path(os.environ["MULL_CONFIG_DIR"]) / "tools.toml"
+    tools.parent.mkdir(parents=True, exist_ok=True)
+    tools.write_text('[tools]\nenvironment = ["GH_TOKEN"]\n')
+    file = Path(config())
+    more = 'key_env = "TEAM"\n[providers.acme]\nbase_url = "https://x/${CACHE}/v1"\n'
+    file.write_text(file.read_text() + more)
+    told = told_by(str(file))
+    assert "canary" not in json.dumps(told)
+    assert (told["environ"]["GH_TOKEN"], told["environ"]["EDITOR"]) == ("allowed", "vi")
+
+
+def test_the_client_tells_about_itself_without_keys_too(client, config, tmp_path, monkeypatch):
+    monkeypatch.setenv("ACME_API_KEY", "canary")
+    told = tmp_path / "told.json"
+    text = CLIENT.replace(
+        "    sys.exit(0)", f"    open({str(told)!r}, 'w').write(str(os.environ))\n    sys.exit(0)"
+    )
+    client(text.replace("{{}}", "{{}}"))
+    argv = told_by(config())["argv"]
+    assert "canary" not in told.read_text()
+    (catalog,) = [word for word in argv if word.startswith("model_catalog_json=")]
+    written = json.loads(Path(json.loads(catalog.partition("=")[2])).read_text())
+    assert written["models"][0]["slug"] == "kimi"
+
+
+WINDOW = 40_960
+
+
+def local_server(request):
+    row = {"id": "qwen", "object": "model", "owned_by": "vllm", "max_model_len": WINDOW}
+    return Reply.json({"object": "list", "data": [row]})
+
+
+@pytest.fixture
+def local(tmp_path):
+    """A configuration without models, and a vLLM server at the usual place of such servers."""
+    with ScriptedServer(local_server) as server:
+        lines = ["[serve]", f'listen = "127.0.0.1:{free_port()}"']
+        for name in LOCAL_PROVIDERS:
+            url = f"{server.url}/v1" if name == "vllm" else f"http://127.0.0.1:{free_port()}/v1"
+            lines += [f'[providers."{name}"]', f'base_url = "{url}"']
+        file = tmp_path / "local.toml"
+        file.write_text("\n".join(lines) + "\n")
+        yield str(file)
+
+
+@pytest.mark.usefixtures("inspected_servers")
+def test_setups_have_the_window_that_a_local_server_reports(local, run):
+    given = ("--config", local, "-m", "vllm/qwen", "--print-setup")
+    assert f"CLAUDE_CODE_MAX_CONTEXT_TOKENS={WINDOW}" in run(*given, "claude-code")
+    assert f"KIMI_MODEL_MAX_CONTEXT_SIZE={WINDOW}" in run(*given, "kimi-code")
+    assert f"GOOSE_CONTEXT_LIMIT={WINDOW}" in run(*given, "goose")
+    assert f'"context": {WINDOW}' in run(*given, "opencode")
+
+
+@pytest.mark.usefixtures("inspected_servers")
+def test_a_configured_name_has_the_window_of_its_server(run, tmp_path):
+    with ScriptedServer(local_server) as server:
+        model = {"model": "acme/qwen", "base_url": f"{server.url}/v1"}
+        file = write_config(tmp_path / "named.toml", free_port(), {"mine": model})
+        assert f"={WINDOW}" in run("--config", str(file), "--print-setup", "kimi-code")
+
+
+def test_plain_serve_offers_the_models_of_local_servers(client, local):
+    told = told_by(local)
+    (listed,) = told["listed"]["data"]
+    assert (listed["id"], listed["context_length"]) == ("vllm/qwen", WINDOW)
+    assert 'model="vllm/qwen"' in told["argv"]  # the only one
+    assert f"model_context_window={WINDOW}" in told["argv"]
+
+
+@pytest.mark.usefixtures("inspected_servers")
+def test_check_names_the_models_of_local_servers(local, run):
+    assert "✓ vllm/qwen" in run("--config", local, "--check")
+
+
+def test_files_of_mull_are_renewed_and_those_of_the_client_are_not(tmp_path):
+    wiring = Wiring({"AT": HOME}, files={"ours": "1"}, first={"a/theirs": "1"})
+    assert serve_run._wired(wiring, tmp_path, {})["AT"] == str(tmp_path)
+    for name in ("ours", "a/theirs"):
+        (tmp_path / name).write_text("2")
+    serve_run._wired(wiring, tmp_path, {})
+    assert (tmp_path / "ours").read_text() == "1"
+    assert (tmp_path / "a" / "theirs").read_text() == "2"
+
+
+def test_a_client_that_does_not_end_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(serve_run, "_ANSWER_SECONDS", 0.05)
+    assert asyncio.run(serve_run._told([sys.executable, "-c", PAUSING], os.environ)) == ""
+    assert asyncio.run(serve_run._told(["/nowhere"], os.environ)) == ""

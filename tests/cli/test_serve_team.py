@@ -176,9 +176,26 @@ def test_no_usage_is_told_and_still_a_table_for_programs(mull):
     assert mull("usage --csv")[1].startswith("token,model,requests,")
 
 
+def test_a_removal_that_fails_leaves_the_client_revoked_and_can_be_repeated(mull, monkeypatch):
+    async def broken(self, scope):
+        raise OSError("no")
+
+    mull("token add ann")
+    with monkeypatch.context() as patch:
+        patch.setattr("mull.gateway.sqlite.SqliteMemory.forget_all", broken)
+        status, _, told = mull("token remove ann")
+    assert status == 2
+    assert "ann is revoked, but its records are not deleted" in told
+    assert tokens()["ann"].revoked is not None
+    assert mull("token remove ann")[0] == 0
+    assert tokens() == {}
+
+
 def test_a_store_that_cannot_be_used_is_told_without_a_traceback(mull):
-    store().mkdir(parents=True)
-    for line in ("token list", "usage", "token add ann"):
+    mull("token add ann")
+    store().unlink()
+    store().mkdir()
+    for line in ("token list", "usage", "token add bob", "token remove ann"):
         status, out, err = mull(line)
         assert (status, out) == (2, "")
         assert "the gateway's store cannot be used" in err

@@ -44,7 +44,7 @@ def test_the_meter_of_a_stored_session_with_its_parts(run, store, tmp_path):
         "thinking sent back",
     ]
     assert sum(int(part[-1].replace(",", "")) for part in parts) == int(used)
-    assert f"Stored: {int(used):,} tokens." in rest
+    assert f"Stored: {int(used):,} tokens by mull's own count." in rest
     assert "Cost so far: unknown." in rest
 
 
@@ -84,10 +84,40 @@ def test_the_cost_and_the_providers_own_count_are_told(run, store, tmp_path):
     assert any("The provider counted 1,000,000 tokens in the last request." in x for x in lines)
 
 
-def _origin():
+@pytest.mark.parametrize("model", [KIMI, "openai/gpt-5.2", "anthropic/claude-opus-4-5"])
+@pytest.mark.parametrize("reported", [None, 1, 9, 4_203, 1_000_000])
+@pytest.mark.parametrize("shortened", [False, True], ids=["whole", "summarised"])
+def test_what_the_provider_counts_beyond_our_count_is_a_part_of_its_own(
+    run, store, tmp_path, model, reported, shortened
+):
+    """Proxies add prompts of their own, which are nobody's messages."""
+    made = store.create(folder=os.path.realpath(tmp_path), model=model)
+    usage = None if reported is None else Usage(input=reported, output=1)
+    answer = assistant(TextBlock("Yes."), origin=_origin(model), usage=usage)
+    earlier = [Entry(user("so " * 200)), Entry(assistant(TextBlock("ok")))] if shortened else []
+    summary = [Summary(0, 1, "A summary.", "user")] if shortened else []
+    store.append(made.id, 0, *earlier, Entry(user("Q1")), Entry(answer), *summary)
+    told = json.loads(run("context", "--json"))
+    assert sum(told["parts"].values()) == told["effective"] == int(told["meter"].split("/")[0])
+    own = sum(told["counted"].values())
+    assert told["parts"]["surplus"] == max(told["effective"] - own, 0)
+    if told["parts"]["surplus"]:
+        assert {**told["parts"], "surplus": 0} == told["counted"]
+    first, *rest = run("context").splitlines()
+    rows = dict(line.rsplit(maxsplit=1) for line in rest if line.startswith("  "))
+    assert sum(int(count.replace(",", "")) for count in rows.values()) == told["effective"]
+    assert first.startswith(told["meter"])
+    assert ("  provider counts more" in rows) == (told["parts"]["surplus"] > 0)
+    assert (told["parts"]["surplus"] > 4_000) == ((reported or 0) > 4_000)
+    elsewhere = json.loads(run("context", "--json", "-m", "zai/glm-4.6"))
+    assert elsewhere["parts"] == elsewhere["counted"]
+    assert sum(elsewhere["parts"].values()) == elsewhere["effective"] < 100
+
+
+def _origin(model=KIMI):
     from mull.agent.engine import Engine
 
-    return Engine().target(KIMI).origin
+    return Engine().target(model).origin
 
 
 def test_context_of_a_session_that_runs_elsewhere(run, store, tmp_path):

@@ -207,7 +207,7 @@ def test_a_list_of_messages_becomes_a_session_of_its_writer(store, capsys):
     )
     assert (info.system, info.model) == ("Be brief.", "anthropic/claude-sonnet-4-5")
     _, answer = (record.message for record in store.load(info.id)[1])
-    assert answer.blocks[0] == ThinkingBlock("hm", "thinking", signature="SIG")
+    assert answer.blocks[0] == ThinkingBlock("hm", "thinking", signature="SIG", kind="summary")
     assert answer.origin == resolve("anthropic/claude-sonnet-4-5").origin
 
 

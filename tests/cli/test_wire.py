@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -79,6 +81,71 @@ def test_every_dialect(call, model, url, header):
     shown = encode(call, "-m", model)
     assert shown["url"] == url
     assert "***" in shown["headers"][header]
+
+
+@pytest.mark.parametrize(
+    ("typed", "sent"),
+    [
+        ("xai/grok-4", "grok-4"),
+        ("openrouter/x-ai/grok-4", "x-ai/grok-4"),
+        ("anthropic/claude-3-7-sonnet", "claude-3-7-sonnet-20250219"),
+        ("anthropic/claude-sonnet-4.5", "claude-sonnet-4-5"),
+        ("moonshotai/kimi-k2", "kimi-k2"),
+        ("openai/gpt-5-2025-99-99", "gpt-5-2025-99-99"),
+    ],
+)
+def test_a_name_that_is_not_listed_goes_out_as_typed_and_every_guess_is_told(call, typed, sent):
+    shown = encode(call, "-m", typed, talk={"messages": TALK["messages"][:1]})
+    assert shown["body"]["model"] == sent
+    told = [note["text"] for note in shown["notes"] if note["about"] == "model"]
+    assert told
+    assert repr(typed.partition("/")[2]) in told[0]
+
+
+BUDGET = {"thinking": {"type": "enabled", "budget_tokens": 10_000}}
+LEVEL = {"thinkingConfig": {"thinkingLevel": "MEDIUM", "includeThoughts": True}}
+OWN = {
+    "anthropic/house": BUDGET,
+    "acme-messages/house": BUDGET,
+    "openai/house": {"reasoning": {"effort": "medium", "summary": "auto"}},
+    "acme-responses/house": {"reasoning": {"effort": "medium", "summary": "auto"}},
+    "google/house": {"generationConfig": LEVEL},
+    "amazon-bedrock/house": {"additionalModelRequestFields": BUDGET},
+    "mistral/house": {"reasoning_effort": "medium"},
+    "moonshotai/house": {"thinking": {"type": "enabled"}},
+    "openrouter/me/house": {"reasoning": {"enabled": True}},
+    "openai-compatible/house": {"reasoning_effort": "medium"},
+    "acme-chat/house": {"reasoning_effort": "medium"},
+}
+DIALECT_OF = {
+    "acme-messages": "anthropic",
+    "acme-responses": "openai-responses",
+    "acme-chat": "openai-chat",
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("said", [True, None, False])
+def test_reasoning_in_ones_own_entry_is_enough_in_every_dialect(call, name, said):
+    provider = name.partition("/")[0]
+    lines = [f'[models."{name}"]', "tool_call = true"]
+    lines += [] if said is None else [f"reasoning = {str(said).lower()}"]
+    if provider in DIALECT_OF:
+        lines += [f"[providers.{provider}]", 'base_url = "https://acme.example/v1"']
+        lines += [f'dialect = "{DIALECT_OF[provider]}"']
+    folder = Path(os.environ["MULL_CONFIG_DIR"])
+    folder.mkdir(parents=True, exist_ok=True)
+    if said and provider == "anthropic":  # the other place for entries of one's own
+        entry = {"models": {"house": {"reasoning": True}}}
+        (folder / "models.json").write_text(json.dumps({provider: entry}))
+    else:
+        (folder / "config.toml").write_text("\n".join(lines))
+    talk = {"messages": TALK["messages"][:1]}
+    body = encode(call, "-m", name, talk=talk)["body"]
+    says = {key: body[key] for key in OWN[name] if key in body}
+    assert (says == OWN[name]) is (said is True)
+    body = encode(call, "-m", name, "--set", "reasoning.enabled=false", talk=talk)["body"]
+    assert {key: body.get(key) for key in OWN[name]} != OWN[name]
 
 
 def test_levels_settings_and_limits_reach_the_body(call):
@@ -339,8 +406,11 @@ def test_a_request_is_read_as_a_server_reads_it(call):
     assert asked["model"] == "claude-sonnet-4-5"
     assert asked["system"] == "be brief"
     assert asked["thinking"]["state"] == "on"
-    assert asked["messages"] == talk["messages"]
-    assert asked["tools"] == TALK["tools"]
+    (said,) = asked["messages"]
+    marked = {"dialect": "anthropic", "data": {"cache_control": {"type": "ephemeral"}}}
+    (tool,) = asked["tools"]
+    assert said["blocks"][0].pop("wire") == tool.pop("wire") == marked
+    assert ([said], [tool]) == (talk["messages"], TALK["tools"])
 
 
 @pytest.mark.parametrize(

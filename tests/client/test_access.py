@@ -138,14 +138,14 @@ def test_a_value_that_makes_no_address_names_the_variable_and_not_the_value(way,
 @pytest.mark.parametrize("rest", ["?api-version=1", f"/v1?key={CANARY}", "/v1/?", "/v1#there"])
 def test_an_address_that_goes_on_after_its_path_is_told_what_to_do(way, rest):
     told = (
-        "after that: leave that part out, for paths are put at the end of an address,"
-        " and send what it says as a header"
+        ": leave that part out, because mull appends paths to the address. Put query parameters"
+        " into `query` of [providers.acme] in config.toml, or into `extra_query` in the library"
     )
     with pytest.raises(ConfigError) as caught:
         way(given={"base_url": f"https://host.example{rest}"})
     shown = re.split(r"[?#]", f"https://host.example{rest}")[0]
-    assert str(caught.value) == (f'the address of Acme, "{shown}", goes on with a ? or a # {told}')
-    with pytest.raises(ConfigError, match="after that; look at R: leave that part out") as caught:
+    assert str(caught.value) == (f'the address of Acme, "{shown}", is followed by a ? or a #{told}')
+    with pytest.raises(ConfigError, match="a #; look at R: leave that part out") as caught:
         way(replace(ACME, endpoint="https://${R}"), R=f"host.example{rest}")
     assert CANARY not in str(caught.value)
 
@@ -248,8 +248,10 @@ def test_what_a_missing_key_is_told_as(way):
 
 
 def test_a_repr_shows_no_secret():
-    shown = repr(Access("https://x", Secret(CANARY), {"x-key": CANARY}, "a"))
-    assert shown == "Access('https://x', key=***, headers={'x-key': '***'}, login='a')"
+    shown = repr(Access("https://x", Secret(CANARY), {"x-key": CANARY}, "a", query={"q": CANARY}))
+    assert shown == (
+        "Access('https://x', key=***, headers={'x-key': '***'}, query={'q': '***'}, login='a')"
+    )
 
 
 def test_config_toml_gives_all_three(tmp_path, way):

@@ -224,6 +224,49 @@ def test_trio_is_told_what_to_do():
     )
 
 
+async def _every(events):
+    return [event async for event in events]
+
+
+async def _opened(**place):
+    session = await mull.open_session_async(**place)
+    await session.ask_async("q")
+
+
+ENTRANCES = {
+    "ask": lambda **place: mull.ask_async("q", **place),
+    "ask with tools": lambda **place: mull.ask_async("q", tools=[len], **place),
+    "stream": lambda **place: _every(mull.stream_async("q", **place)),
+    "complete": lambda **place: mull.complete_async([mull.user("q")], **place),
+    "complete stream": lambda **place: _every(
+        mull.complete_stream_async([mull.user("q")], **place)
+    ),
+    "conversation": lambda **place: mull.Conversation(**place).ask_async("q"),
+    "conversation stream": lambda **place: _every(mull.Conversation(**place).stream_async("q")),
+    "session": _opened,
+    "batch": lambda **place: mull.batch_async(["a", "b"], **place).results(),
+    "batch, one by one": lambda **place: _every(mull.batch_async(["a", "b"], **place)),
+}
+
+
+@pytest.mark.parametrize("loop", ["trio", "none"])
+@pytest.mark.parametrize("entrance", ENTRANCES)
+def test_every_asynchronous_call_tells_what_to_do_without_asyncio(entrance, loop):
+    async def main():
+        model = "openai-compatible/m"
+        await ENTRANCES[entrance](model=model, base_url="http://127.0.0.1:9", key="k")
+
+    with pytest.raises(LocalError, match="under trio, run the blocking calls in a thread"):
+        trio.run(main) if loop == "trio" else main().send(None)
+
+
+def test_nothing_is_recorded_of_a_question_that_cannot_be_asked():
+    talk = mull.Conversation("openai-compatible/m", base_url="http://127.0.0.1:9", key="k")
+    with pytest.raises(LocalError, match="under trio"):
+        trio.run(talk.ask_async, "q")
+    assert len(talk.log) == 0
+
+
 def test_the_blocking_calls_work_under_trio():
     with StrictServer("kimi", [[Think("hm"), Say("yes")]]) as server:
         ask = partial(mull.ask, "q", MODELS[0][1], base_url=server.url, key="k")

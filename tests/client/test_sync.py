@@ -12,9 +12,7 @@ import threading
 
 import pytest
 
-from mull.client.http import HttpClient
 from mull.client.sync import BlockingLoop
-from mull.client.transport import HttpRequest
 from mull.testing.server import STALL, Reply, ScriptedServer
 
 
@@ -167,29 +165,6 @@ def test_a_forgotten_one_ends_its_thread():
     assert set(threading.enumerate()) <= before
 
 
-def test_ctrl_c_closes_the_socket_and_comes_through(blocking):
-    transport = HttpClient()
-
-    async def read(url, put):
-        async with transport.send(HttpRequest("POST", url)) as answer:
-            async for chunk in answer:
-                put(chunk)
-
-    with ScriptedServer([Reply(steps=(b"x", STALL))]) as server:
-        stream = blocking.stream(lambda put: read(server.url, put))
-        assert next(stream) == b"x"
-        main = threading.main_thread().ident
-
-        def read_on():
-            threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT)).start()
-            next(stream)
-
-        with pytest.raises(KeyboardInterrupt):
-            read_on()
-        assert server.requests[0].wait_left()
-    blocking.run(transport.close)
-
-
 SCRIPT = """
 import sys
 from mull.client.http import HttpClient
@@ -217,3 +192,17 @@ def test_a_script_that_closes_nothing_ends_cleanly(how):
         done = subprocess.run(command, capture_output=True, timeout=20, check=False, env=os.environ)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.startswith(b"one")
+
+
+def test_ctrl_c_closes_the_socket_and_comes_through():
+    """In a process of its own: a signal to this one may end the test run."""
+    with ScriptedServer([Reply(steps=(b"one", STALL))]) as server:
+        command = [sys.executable, "-c", SCRIPT, server.url, "stay"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"one\n"
+            child.send_signal(signal.SIGINT)
+            _, told = child.communicate(timeout=20)
+        assert server.requests[0].wait_left()
+    assert told.rstrip().endswith(b"KeyboardInterrupt")
+    assert child.returncode == -signal.SIGINT

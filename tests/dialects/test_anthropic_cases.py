@@ -163,7 +163,9 @@ def test_c05_a_stream_that_just_ends_is_incomplete(cut):
 
 def test_c05_a_stop_reason_without_message_stop_is_complete():
     data = STREAMS["stop_reason_without_message_stop"]
-    assert (decode(data).status, ending(data)) == ("complete", Finished("stop"))
+    ended = ending(data)
+    assert isinstance(ended, Finished)
+    assert (decode(data).status, ended.stop_reason) == ("complete", "stop")
 
 
 def test_c09_the_last_usage_wins():

@@ -339,10 +339,10 @@ def test_late_deltas_of_whole_blocks_are_told():
         OpaqueBlock({"type": "novel"}),
         ThinkingBlock("", "redacted_thinking", redacted="d"),
         TextBlock("t"),
-        OpaqueBlock({"type": "redacted_thinking", "data": None}),
+        OpaqueBlock({"type": "redacted_thinking", "data": None}, broken=True),
     )
     codes = [e.code for e in events_of(data) if isinstance(e, Warned)]
-    assert codes == ["unexpected_delta", "unexpected_delta"]
+    assert codes == ["unexpected_delta", "unexpected_delta", "malformed"]
 
 
 def test_arguments_given_as_text_in_the_start_are_read():

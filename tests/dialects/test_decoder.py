@@ -38,7 +38,7 @@ class Echo:
             return [OpaqueReceived(value)]
         kinds = {"t": TextDelta, "r": ThinkingDelta}
         return [
-            ToolCallDelta(arguments=text) if kind == "c" else kinds[kind](text)
+            ToolCallDelta(name="f", arguments=text) if kind == "c" else kinds[kind](text)
             for kind, text in value.items()
         ]
 
@@ -172,6 +172,14 @@ def test_nothing_behind_the_end_is_part_of_the_answer(end, cut):
     body = b'data: {"t":"a"}\n\ndata: ' + end + b'\n\ndata: {"t":"late"}\n\ndata: {broken\n\n'
     chunks = [body[at : at + cut] for at in range(0, len(body), cut)]
     assert decode(*chunks, b'data: {"t":"later"}') == [TextDelta("a"), Finished("stop")]
+
+
+@pytest.mark.parametrize("cut", [1, 10, 1_000])
+def test_nothing_in_a_web_page_is_part_of_an_answer(cut):
+    body = b'<pre>data: {"t":"a"}\n\ndata: {"t":"b"}\n\ndata: [DONE]\n\n'
+    (end,) = decode(*(body[at : at + cut] for at in range(0, len(body), cut)))
+    assert isinstance(end, Failed)
+    assert "a web page" in end.text
 
 
 @pytest.mark.parametrize("glued", [b'[DONE]{"t":"b"}', b'"over"{"t":"b"}'])

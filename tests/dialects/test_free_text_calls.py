@@ -92,8 +92,7 @@ def test_it_crosses_with_its_result_and_its_tool(dialect):
     (tool,) = back.tools
     assert tool.free_text == (dialect == OWN)
     assert tool.parameters["properties"] == {"input": {"type": "string"}}
-    thinks = dialect == "anthropic"  # and forces no tool while it does
-    assert back.tool_choice == ("auto" if thinks else NamedTool("apply_patch"))
+    assert back.tool_choice == NamedTool("apply_patch")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

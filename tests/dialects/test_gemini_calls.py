@@ -60,7 +60,8 @@ def test_a_second_call_with_the_same_id_is_a_second_call():
     one, two = decode(ended(*calls)).blocks
     assert (one.id, one.input, two.input) == ("x", {"a": 1}, {"a": 2})
     assert two.id != "x"
-    assert wired(two) == {"id": "x"}
+    assert wired(one) == {"id": "x"}
+    assert wired(two) == {}
 
 
 def test_arguments_in_pieces():
@@ -189,7 +190,7 @@ def test_arguments_with_half_a_character():
     assert block.input == {"a": "\ufffd!"}
 
 
-def test_a_nameless_call_is_kept_as_it_is():
-    part = {"functionCall": {"args": {"a": 1}}}
-    assert decode(ended(part)).blocks == (OpaqueBlock(part),)
-    assert decode(ended({"functionCall": "f"})).blocks == (OpaqueBlock({"functionCall": "f"}),)
+def test_a_nameless_call_is_kept_as_it_is_and_is_none():
+    for part in ({"functionCall": {"args": {"a": 1}}}, {"functionCall": "f"}):
+        assert decode(ended(part)).blocks == (OpaqueBlock(part, broken=True),)
+        assert decode(ended(part)).message.status == "no_answer"

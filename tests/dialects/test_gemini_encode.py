@@ -147,10 +147,13 @@ def test_calls_without_any_signature_get_googles_placeholder():
     assert b"thoughtSignature" not in wire.body
 
 
-def test_a_step_with_a_signature_gets_no_placeholder():
-    calls = [ToolCallBlock("c1", "f"), ToolCallBlock("c2", "f", signature="S")]
+@pytest.mark.parametrize(
+    ("given", "sent"), [(("S", None), ("S", None)), ((None, "S"), (UNSIGNED_CALL, "S"))]
+)
+def test_the_first_call_of_a_step_is_signed(given, sent):
+    calls = [ToolCallBlock(f"c{at}", "f", signature=one) for at, one in enumerate(given)]
     parts = contents_of(user("u"), assistant(*calls))[1]["parts"]
-    assert [part.get("thoughtSignature") for part in parts] == [None, "S"]
+    assert tuple(part.get("thoughtSignature") for part in parts) == sent
 
 
 def test_the_placeholder_stays_when_the_turn_has_passed():

@@ -234,3 +234,27 @@ def test_a_blank_line_inside_a_part_is_no_new_part():
     finished = [json.loads(line[6:]) for line in again.splitlines() if b"summary_text.done" in line
                 and line.startswith(b"data: ")]  # fmt: skip
     assert [one["text"] for one in finished] == parts
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [[4, 4, 4], [4, 5, 4], [4, 5, 5], [1, 1, 2], [0, 0, 0]],
+    ids=str,
+)
+def test_numbers_that_repeat_lose_no_text(numbers):
+    """Some servers count wrongly, or start again with every item."""
+    deltas = ["Hello ", "big ", "world"]
+    events = [
+        ("output_text.delta", {"item_id": "m", "delta": delta, "sequence_number": number})
+        for delta, number in zip(deltas, numbers, strict=True)
+    ]
+    assert stream(*events).message.text == "Hello big world"
+
+
+def test_events_that_are_sent_again_are_read_once():
+    deltas = [("Hello ", 4), ("world", 5)]
+    events = [
+        ("output_text.delta", {"item_id": "m", "delta": delta, "sequence_number": number})
+        for delta, number in deltas
+    ]
+    assert stream(*events, *events).message.text == "Hello world"

@@ -375,13 +375,127 @@ def test_tags_around_the_same_thought_are_no_answer(text, answer):
         "<think> opens",
         "<think>",
         "<thi",
-        "an </think>swer <think>so it is</think>",
+        "an </think> answer <think>so it is</think>",
         " \n",
     ],
 )
 def test_a05_tags_around_anything_else_are_the_answer(text):
     assert told([text], "so it is") == [("text", text)]
     assert told(list(text), "so it is") == [("text", text)]
+
+
+ESSAY = "word after word " * 100  # shorter than what is looked through
+BOOK = ESSAY * 2
+CUT = "so it is, and so it was, and so it will be, and so it would have been,"
+
+
+@pytest.mark.parametrize(
+    ("thought", "text", "rest", "answer"),
+    [
+        ("so it", " is.</think>answer", " is.", "answer"),
+        ("so it", " is.\n</think>\n\nanswer", " is.\n", "\n\nanswer"),
+        (f"{CUT} in", "deed</think>Answer", "deed", "Answer"),
+        ("所以答案" * 4, "是四。</think>四", "是四。", "四"),
+        ("So it is.", " Or is it?</think>Answer", " Or is it?", "Answer"),
+        ("So it is.", " Or is it?\n</think>\nAnswer", " Or is it?\n", "\nAnswer"),
+        ("so it", " is</think></think>Answer</think>", " is", "Answer"),
+        ("so it", ", or `</think>` is</think>Answer", ", or `</think>` is", "Answer"),
+        ("so it", " is, as </think> is said.</think>Answer", None, None),
+        ("so it", f" is {ESSAY}</think>Answer", f" is {ESSAY}", "Answer"),
+    ],
+)
+def test_the_rest_of_a_thought_told_in_a_field_is_no_answer(thought, text, rest, answer):
+    expected = [("text", text)] if rest is None else [("rest", rest), ("text", answer)]
+    assert told([text], thought) == expected
+    assert told(list(text), thought) == expected
+
+
+@pytest.mark.parametrize("thought", ["So it is.", "Let me think", CUT, "所以。"])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "So the answer is 4.",
+        "Wait, no.\n\nIt is `4`, not 5.\n",
+        "\n\nSo it is 4.\n",
+        f"Hm. {BOOK}\n",
+    ],
+)
+@pytest.mark.parametrize("answer", ["Four.", "\n\n# Four\n", "```\n</think>\n```\n."])
+def test_a_rest_that_begins_like_an_answer_becomes_a_thought(thought, rest, answer):
+    text = f"{rest}</think>{answer}"
+    told_so = told([text], thought)
+    assert told_so in ([("thinking", rest), ("text", answer)], [("rest", rest), ("text", answer)])
+    assert told(list(text), thought) == told_so
+    surplus = f"{rest}</think></think>{answer}</think>"
+    assert told([surplus], thought) == told(list(surplus), thought) == told_so
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The tag is `</think>`.",
+        "Close it with </think> then.",
+        "Write <think>so</think> and go on.",
+        "```\n</think>\n```",
+        "1. </think>",
+        "So:\n<think>\nso\n</think>\nDone.",
+    ],
+)
+def test_an_answer_after_a_thought_in_a_field_may_talk_about_a_closing_tag(text):
+    assert told([text], "So it is.") == [("text", text)]
+    assert told(list(text), "So it is.") == [("text", text)]
+
+
+@pytest.mark.parametrize(
+    "text", ["# Tags\n", "\n\nAnswer", "Answer.", " Answer.\nMore.", f"Answer {'so on ' * 20}."]
+)
+@pytest.mark.parametrize("tags", ["</think>", "</think></think>", "</think>\n</think>\n"])
+def test_a_closing_tag_that_ends_an_answer_leaves_the_answer(text, tags):
+    expected = [("text", text + tags.replace("</think>", ""))]
+    assert told([text + tags], "So it is.") == expected
+    assert told([*text, *tags], "So it is.") == expected
+
+
+@pytest.mark.parametrize(
+    ("thought", "text", "held"),
+    [
+        ("So it is.", "Paris is the capital of France.", 0),
+        ("So it is.", "paris", 0),
+        ("So it is.", " Paris is the capital of France.", 80),
+        ("So it is.", " Hello!\nHow are you?", 9),
+        ("So it is.", "\n\nParis", 2),
+        ("So it is.", "## Paris", 0),
+        ("so it is", "Paris", 0),
+        ("so it is", '{"city": "Paris"}', 0),
+        ("so it is", "paris", 0),
+        (CUT, "paris", 2000),
+        ("so it is", " that Paris", 2000),
+    ],
+)
+def test_how_much_of_an_answer_is_held_for_that(thought, text, held):
+    splitter = TagSplitter(THINK)
+    splitter.disable(lambda: "".join(thought.split()).encode())
+    text += " and so on" * 300
+    before = next(at for at, one in enumerate(text) if splitter.feed(one))
+    assert before <= held
+
+
+@given(
+    st.sampled_from(["so it", "So it is.", "", CUT]),
+    st.lists(
+        st.sampled_from(
+            ["</think>", "<think>", "</th", " ", "\n", "so", "It", "`", ".", "x" * 70, "<", "是"]
+        ),
+        max_size=12,
+    ),
+    st.data(),
+)
+def test_where_an_answer_after_a_field_is_cut_makes_no_difference(thought, parts, data):
+    text = "".join(parts)
+    whole = told([text], thought)
+    assert told(list(text), thought) == whole
+    cut = data.draw(st.integers(0, len(text)))
+    assert told([text[:cut], text[cut:]], thought) == whole
 
 
 # --- several thoughts --------------------------------------------------------------------------

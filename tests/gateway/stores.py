@@ -8,11 +8,11 @@ from collections import defaultdict
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from mull.gateway.memory import StoreUnavailable
+from mull.gateway.memory import SEVERAL, StoreUnavailable
 
 SCOPES = st.sampled_from(["", "a", "b"])
 KEYS = st.lists(st.sampled_from(["k", "l", "call:x", "ü\0\ud800", "k" * 5_000]), max_size=4)
-RECORDS = st.sampled_from([b"", b"1", b"two", bytes(20_000)])
+RECORDS = st.sampled_from([b"1", b"two", bytes(20_000)])
 
 
 class Contract(RuleBasedStateMachine):
@@ -35,15 +35,28 @@ class Contract(RuleBasedStateMachine):
 
     @rule(scope=SCOPES, keys=KEYS, data=RECORDS)
     def keep(self, scope, keys, data):
-        self.model[scope] |= dict.fromkeys(keys, data)
-        self.run(self.store.keep(scope, keys, data))
+        several = self.note(scope, keys, data)
+        assert {*self.run(self.store.keep(scope, keys, data))} == several
+
+    def note(self, scope, keys, data):
+        """Keep it in the model: a key of several records finds none of them."""
+        held = self.model[scope]
+        several = {key for key in keys if held.get(key, data) != data}
+        held |= dict.fromkeys(keys, data) | dict.fromkeys(several, SEVERAL)
+        return several
 
     @rule(scope=SCOPES, keys=KEYS)
     def forget(self, scope, keys):
         held = self.model[scope]
-        gone = {held[key] for key in keys if key in held}
+        gone = {held[key] for key in keys if key in held} - {SEVERAL}
         self.model[scope] = {key: data for key, data in held.items() if data not in gone}
         self.run(self.store.forget(scope, keys))
+
+    @rule(scope=SCOPES)
+    def forget_all(self, scope):
+        held = self.model[scope]  # a key of several says nothing of them, and stays
+        self.model[scope] = {key: data for key, data in held.items() if data == SEVERAL}
+        self.run(self.store.forget_all(scope))
 
     @rule(scope=SCOPES, keys=KEYS)
     def find(self, scope, keys):
@@ -81,11 +94,15 @@ class Flaky:
 
     async def keep(self, scope, keys, data):
         self._check()
-        await self.memory.keep(scope, keys, data)
+        return await self.memory.keep(scope, keys, data)
 
     async def forget(self, scope, keys):
         self._check()
         await self.memory.forget(scope, keys)
+
+    async def forget_all(self, scope):
+        self._check()
+        return await self.memory.forget_all(scope)
 
     async def agree(self, key):
         self._check()
@@ -166,6 +183,8 @@ class RespServer:
                 found = [self.values.get(one) for one in words]
                 bulk = [b"$-1\r\n" if v is None else b"$%d\r\n%b\r\n" % (len(v), v) for v in found]
                 return b"*%d\r\n%b" % (len(bulk), b"".join(bulk))
+            case b"SET" if words[-1] == b"NX" and words[0] in self.values:
+                return b"$-1\r\n"
             case b"SET":
                 self.values[words[0]] = words[1]
                 return b"+OK\r\n"

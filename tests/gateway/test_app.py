@@ -144,6 +144,104 @@ def test_tokens_are_counted_without_asking_the_upstream():
     assert counted.json["totalTokens"] > 0
 
 
+def test_gemini_counts_a_whole_request():
+    app = app_for("http://127.0.0.1:9")
+
+    def counted(body):
+        return once(app, "POST", "/v1beta/models/m:countTokens", json.dumps(body).encode())
+
+    bare = {"contents": [{"role": "user", "parts": [{"text": "word " * 100}]}]}
+    system = {"parts": [{"text": "rule " * 200}]}
+    whole = {"model": "models/m", **bare, "systemInstruction": system}
+    alone = counted(bare).json["totalTokens"]
+    assert alone >= 100
+    for name in ("generateContentRequest", "generate_content_request"):
+        assert counted({name: bare}).json["totalTokens"] == alone
+        assert counted({name: whole}).json["totalTokens"] >= alone + 200
+    assert counted({**bare, "generateContentRequest": whole}).status == 400
+    assert counted({"generateContentRequest": []}).status == 400
+
+
+@pytest.mark.parametrize("query", ["", "?alt=sse"])
+def test_a_gemini_client_reads_a_thought_as_soon_as_it_is_there(query):
+    """The upstream sends the rest only when the client has received the first thought."""
+    gate = Gate()
+
+    def thought(text):
+        return {"choices": [{"index": 0, "delta": {"reasoning_content": text}}]}
+
+    rest = [thought("Then that."), {"choices": [{"delta": {"content": "Milk."}, "index": 0}]}]
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    reply = Reply.events(thought("First this. "), gate, *rest, end, "[DONE]")
+    heard = []
+
+    def sent(message):
+        heard.append(message.get("body", b""))
+        if b"First this. " in b"".join(heard):
+            gate.open()
+
+    body = json.dumps({"contents": [{"role": "user", "parts": [{"text": "q"}]}]}).encode()
+    with ScriptedServer([reply]) as server:
+        path = f"/v1beta/models/m:streamGenerateContent{query}"
+        answer = once(app_for(server.url), "POST", path, body, sent=sent)
+    text = answer.body.decode()
+    if query:
+        chunks = [json.loads(line[6:]) for line in text.split("\n\n") if line]
+    else:
+        chunks = json.loads(text)
+    parts = [part for one in chunks for part in one["candidates"][0]["content"]["parts"]]
+    said = [part["text"] for part in parts if part.get("thought")]
+    assert "".join(said) == "First this. Then that."
+    (signed,) = [part for part in parts if part.get("thoughtSignature")]
+    assert signed["text"] == ""
+    assert signed["thought"] is True
+
+
+_QUESTION = json.loads(QUESTION)
+_CONTENTS = {"contents": [{"role": "user", "parts": [{"text": "q"}]}]}
+_WISHES = [
+    ("/v1/chat/completions", _QUESTION, {"n": 2}, {"n": 1}),
+    ("/v1/chat/completions", _QUESTION, {"n": 0}, {"n": None}),
+    ("/v1/chat/completions", _QUESTION, {"logprobs": True}, {"logprobs": False}),
+    ("/v1/chat/completions", _QUESTION, {"top_logprobs": 3}, {"top_logprobs": 0}),
+    ("/v1/responses", {"model": "m", "input": "q"}, {"top_logprobs": 3}, {"top_logprobs": None}),
+    (
+        "/v1/responses",
+        {"model": "m", "input": "q"},
+        {"include": ["message.output_text.logprobs"]},
+        {"include": ["reasoning.encrypted_content"]},
+    ),
+    *(
+        ("/v1beta/models/m:generateContent", _CONTENTS, {"generationConfig": asked}, {})
+        for asked in ({"candidateCount": 2}, {"responseLogprobs": True}, {"logprobs": 5})
+    ),
+    (
+        "/v1beta/models/m:generateContent",
+        _CONTENTS,
+        {"generationConfig": {"candidateCount": 2}},
+        {"generationConfig": {"candidateCount": 1, "responseLogprobs": False, "logprobs": 0}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "wish", "usual"), _WISHES)
+@pytest.mark.parametrize("model", [KIMI, "google/gemini-3-pro-preview"])
+def test_several_answers_and_probabilities_are_refused_not_dropped(path, body, wish, usual, model):
+    script = {KIMI: "kimi", "google/gemini-3-pro-preview": "gemini"}[model]
+    with StrictServer(script, [[Say("Milk.")]]) as server:
+        app = app_for(server.url, model=model)
+        refused = once(app, "POST", path, json.dumps({**body, **wish}).encode())
+        assert not server.requests
+        answer = once(app, "POST", path, json.dumps({**body, **usual}).encode())
+    assert refused.status == 400
+    (name,) = wish.get("generationConfig", wish)
+    said = refused.json["error"]["message"]
+    assert (wish["include"][0] if name == "include" else name) in said
+    assert "one text answer without log probabilities" in said
+    assert answer.status == 200
+    assert "not sent" not in answer.headers.get("x-mull-notes", "")
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status"),
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -13,9 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from effort import tried
 from mull.gateway.choosing import beginning_of, in_order, origin_of, spread
 from mull.gateway.cooldown import FIRST_COOLDOWN, LONGEST_COOLDOWN, LONGEST_REQUESTED, Cooldowns
-from mull.gateway.trials import Trials
 from mull.neutral.blocks import TextBlock
-from mull.neutral.errors import NetworkError, RefusedError
 from mull.neutral.messages import Message, Origin, assistant, user
 
 
@@ -132,46 +130,6 @@ class Resting(RuleBasedStateMachine):
 
 
 TestResting = Resting.TestCase
-
-
-ERRORS = {
-    "down": NetworkError("no route"),
-    "busy": RefusedError("busy", status=503, text="overloaded"),
-    "rate": RefusedError("slow", status=429, text="slow down", retry_after=7.0),
-    "later": RefusedError("slow", status=429, text="slow down", retry_after=9.0),
-    "key": RefusedError("key", status=401, text="bad key"),
-    "wrong": RefusedError("wrong", status=400, text="roles must alternate"),
-}
-USEFUL = ["rate", "later", "busy", "wrong", "key", "down"]
-
-
-@tried(1)
-@given(st.data(), groups)
-def test_each_target_is_asked_once_until_one_answers_or_the_request_is_wrong(data, targets):
-    cooldowns = Cooldowns(lambda: 0.0)
-    resting = data.draw(st.sets(st.sampled_from([one.place for one in targets])))
-    for place in resting:
-        cooldowns.fail(place)
-    trials = Trials(cast(Any, targets), cooldowns)
-    asked, said = [], []
-    route: Any = trials.route
-    while route is not None:
-        asked.append(route.place)
-        trials.begin()
-        said.append(data.draw(st.sampled_from([*ERRORS, "answers"])))
-        if said[-1] == "answers":
-            trials.succeed()
-            break
-        route = trials.fail(ERRORS[said[-1]])
-    ready = [one.place for one in targets if one.place not in resting]
-    assert asked == (ready or [targets[0].place])[: len(asked)]
-    ended = said[-1] in ("answers", "wrong")
-    assert ended or len(asked) == max(1, len(ready))
-    assert not {"answers", "wrong"} & set(said[:-1])
-    if said[-1] != "answers":
-        assert trials.error is ERRORS[min(said, key=USEFUL.index)]
-    for place, how in zip(asked, said, strict=True):
-        assert (cooldowns.wait(place) == 0) == (how in ("answers", "wrong"))
 
 
 def test_what_is_remembered_of_failures_is_bounded():

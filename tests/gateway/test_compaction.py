@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 
-from gateway.responding import ASKS, LOOKS, results_of, talk, text_of
+from gateway.responding import ASKS, LOOKS, Caller, results_of, talk, text_of
 from gateway.test_square import EACH_DIALECT, UPSTREAMS
+from mull.agent.engine import Engine
 from mull.dialects.openai_responses.state import compacted, recent, user_items
+from mull.gateway.app import GatewayApp
 from mull.gateway.compaction import open_summary
+from mull.gateway.door import Door
 from mull.gateway.envelope import Envelopes, Sealed
+from mull.gateway.memory import InProcess
+from mull.gateway.routes import Routes
+from mull.gateway.service import Gateway
 from mull.gateway.tokens import ClientToken, hashed
 from mull.neutral.blocks import TextBlock
 from mull.neutral.messages import Origin
+from mull.store.serve import ServeConfig, ServedModel
 from mull.testing import Reply, Say, ScriptedServer, StrictServer, Think
 
 SUMMARY = [Think("What mattered?"), Say("The shelf holds a bottle of milk.")]
@@ -216,3 +224,150 @@ def test_the_turn_that_waits_for_an_answer_is_not_summarised():
     assert recent([user, answer, user, call]) == ([user, answer], [user, call])
     assert recent([user, call]) == ([user, call], [])
     assert recent([]) == ([], [])
+
+
+OPENAIS = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAA"}
+CLAUDES = {"type": "compaction", "content": None, "signature": "S", "encrypted_content": "E"}
+
+
+def openai_answer(*items):
+    said = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
+    said["content"] = [{"type": "output_text", "text": "Milk.", "annotations": []}]
+    usage = {"output_tokens_details": {"reasoning_tokens": 64}}
+    output = [*items, said]
+    return {"id": "resp_1", "status": "completed", "model": "m", "output": output, "usage": usage}
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-5", "openai/gpt-5.2"])
+def test_an_item_of_openais_arrives_there_as_it_is(model):
+    asked = {"type": "message", "role": "user", "content": "And?"}
+
+    async def conversation(client):
+        first = await client.create(input=[OPENAIS, asked], store=False)
+        item, said = first["output"]
+        again = await client.create(input=[item, said, asked], store=False)
+        return item, again
+
+    replies = [Reply.json(openai_answer(OPENAIS)), Reply.json(openai_answer())]
+    with ScriptedServer(replies) as server:
+        item, _ = talk(server.url, conversation, model=model)
+    assert item == OPENAIS
+    for request in server.requests:
+        assert request.json["input"][0] == OPENAIS
+        assert request.json["input"][-1]["role"] == "user"
+
+
+REASONED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "E1"}
+CALLED = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "look", "arguments": "{}"}
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["replays", "drops"])
+@pytest.mark.parametrize("calls", [False, True], ids=["says", "calls"])
+def test_an_answer_right_after_an_item_does_not_take_its_place(calls, keeps):
+    asked = {"type": "message", "role": "user", "content": "And?"}
+
+    async def conversation(client):
+        first = await client.create(input=[asked, OPENAIS], store=False, tools=ASKS["tools"])
+        output = [item for item in first["output"] if keeps or item["type"] != "reasoning"]
+        more = results_of(first) or [asked]
+        history = [asked, OPENAIS, *output, *more]
+        await client.create(input=history, store=False, tools=ASKS["tools"])
+
+    answered = openai_answer(REASONED)
+    if calls:
+        answered["output"] = [REASONED, CALLED]
+    with ScriptedServer([Reply.json(answered), Reply.json(openai_answer())]) as server:
+        talk(server.url, conversation, model="openai/gpt-5.2")
+    _, held, reasoned, *_ = server.requests[1].json["input"]
+    assert (held, reasoned) == (OPENAIS, REASONED)
+
+
+def test_an_answer_right_after_a_block_of_claudes_does_not_take_its_place():
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "T"}
+    said = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "usage": {}}
+    ended = {"content": [thought, {"type": "text", "text": "Milk."}], "stop_reason": "end_turn"}
+    asked = {"role": "user", "content": "And?"}
+
+    async def conversation(client):
+        history = [asked, {"role": "assistant", "content": [CLAUDES]}]
+        body = {"model": "m", "max_tokens": 9000}
+        first = await client("POST", "/v1/messages", {**body, "messages": history})
+        history[1]["content"] = [CLAUDES, *first["content"]]
+        await client("POST", "/v1/messages", {**body, "messages": [*history, asked]})
+
+    with ScriptedServer([Reply.json({**said, **ended})] * 2) as server:
+        talk(server.url, conversation, model="anthropic/claude-opus-5")
+    assert server.requests[1].json["messages"][1]["content"][:2] == [CLAUDES, thought]
+
+
+@pytest.mark.parametrize("kept", [[OPENAIS], [OPENAIS, "message"]], ids=["alone", "with the rest"])
+def test_what_a_client_gave_up_for_an_item_does_not_come_back(kept):
+    asked = {"type": "message", "role": "user", "content": "And?"}
+
+    async def conversation(client):
+        first = await client.create(input=[asked], store=False)
+        output = [item for item in first["output"] if item == OPENAIS or item["type"] in kept]
+        await client.create(input=[*output, asked], store=False)
+
+    replies = [Reply.json(openai_answer(REASONED, OPENAIS)), Reply.json(openai_answer())]
+    with ScriptedServer(replies) as server:
+        talk(server.url, conversation, model="openai/gpt-5.2")
+    sent = server.requests[1].json["input"]
+    assert [item["type"] for item in sent] == ["compaction", *["message"] * len(kept)]
+    assert sent[0] == OPENAIS
+
+
+@pytest.mark.parametrize("upstream", ["kimi", "anthropic", "gemini"])
+def test_an_item_of_openais_is_refused_where_nobody_can_read_it(upstream):
+    asked = {"type": "message", "role": "user", "content": "And?"}
+
+    async def conversation(client):
+        return await client.create(400, input=[OPENAIS, asked], store=False)
+
+    with ScriptedServer([]) as server:
+        refused = talk(server.url, conversation, model=UPSTREAMS[upstream])
+    assert "everything before it would be missing" in refused["error"]["message"]
+    assert not server.requests
+
+
+def test_a_block_of_claudes_arrives_there_as_it_is():
+    said = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m"}
+    said |= {"content": [{"type": "text", "text": "Milk."}], "stop_reason": "end_turn", "usage": {}}
+    messages = [{"role": "assistant", "content": [CLAUDES]}, {"role": "user", "content": "And?"}]
+
+    async def conversation(client):
+        body = {"model": "m", "max_tokens": 9, "messages": messages}
+        return await client("POST", "/v1/messages", body)
+
+    with ScriptedServer([Reply.json(said)]) as server:
+        talk(server.url, conversation, model="anthropic/claude-opus-5")
+    assert server.requests[0].json["messages"][0] == messages[0]
+    assert server.requests[0].headers["anthropic-beta"] == "compact-2026-09-04"
+
+
+def test_an_item_goes_to_the_account_that_made_it_and_to_no_other():
+    asked = {"type": "message", "role": "user", "content": "And?"}
+
+    async def conversation(one, other):
+        engine = Engine(isolated=True)
+        config = ServeConfig(
+            models={
+                "m": ServedModel("openai/gpt-5", base_url=one),
+                "n": ServedModel("openai/gpt-5", base_url=other),
+            }
+        )
+        gateway = Gateway(engine, Routes(engine, config), InProcess(), Envelopes(b"k" * 32))
+        client = Caller(GatewayApp(gateway, Door((), ())))
+        try:
+            first = await client.create(input=[asked], store=False)
+            item = first["output"][0]
+            await client.create(input=[item, asked], store=False)
+            await client.create(400, model="n", input=[item, asked], store=False)
+        finally:
+            await gateway.close()
+
+    replies = [Reply.json(openai_answer(OPENAIS)), Reply.json(openai_answer())]
+    with ScriptedServer(replies) as one, ScriptedServer([]) as other:
+        asyncio.run(conversation(one.url, other.url))
+    assert one.requests[1].json["input"][0] == OPENAIS
+    assert not other.requests

@@ -235,6 +235,23 @@ def test_a_path_leads_nowhere_else(world, path):
     assert b"\r\nX-Evil" not in answer
 
 
+@pytest.mark.parametrize(
+    ("line", "lines", "status"),
+    [
+        (b"GET http://evil.example/v1/models HTTP/1.1", (), 403),
+        (b"GET http://evil.example/v1/models HTTP/1.0", (), 403),
+        (b"GET http://localhost@evil.example/v1/models HTTP/1.1", (), 403),
+        (b"GET http://evil.example/v1/models HTTP/1.1", (b"Host: evil.example",), 403),
+        (b"GET http://localhost/v1/models HTTP/1.1", (b"Host: evil.example",), 403),
+        (b"GET http://localhost/v1/models HTTP/1.1", (HOST,), 200),
+    ],
+)
+def test_an_address_in_the_request_line_is_checked_as_the_host(world, line, lines, status):
+    answer = world.send(*lines, line=line, body=b"")
+    assert status_of(answer) == status
+    assert (b'"m"' in answer) == (status == 200)
+
+
 @pytest.mark.parametrize("method", ["TRACE", "POST", "PUT", "CONNECT", "OPTIONS", "X" * 500])
 @pytest.mark.parametrize("path", ["/", "/health", "/watch/requests"])
 def test_pages_are_only_read(world, method, path):

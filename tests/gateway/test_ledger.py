@@ -54,6 +54,38 @@ def test_two_gateways_on_one_file_add_up(tmp_path):
     run(work())
 
 
+def test_a_file_whose_journal_another_process_is_changing_is_waited_for(tmp_path, monkeypatch):
+    """SQLite does not wait there by itself."""
+    connect, locked = sqlite3.connect, iter([True, True, False])
+
+    class Busy:
+        def __init__(self, *given, **more):
+            self._db = connect(*given, **more)
+
+        def __getattr__(self, name):
+            return getattr(self._db, name)
+
+        def execute(self, statement, *given):
+            if "journal_mode" in statement and next(locked):
+                raise sqlite3.OperationalError("database is locked")
+            return self._db.execute(statement, *given)
+
+        def __enter__(self):
+            return self._db.__enter__()
+
+        def __exit__(self, *given):
+            return self._db.__exit__(*given)
+
+    monkeypatch.setattr(sqlite3, "connect", Busy)
+
+    async def work():
+        ledger = SqliteLedger(tmp_path / "serve.db", lambda: NOON)
+        await ledger.add("a", [ONE])
+        await ledger.close()
+
+    run(work())
+
+
 def test_old_rows_go(tmp_path):
     now = [NOON]
     path = tmp_path / "serve.db"

@@ -199,8 +199,8 @@ def test_what_a_request_used(ending, usage, tally):
 def test_a_model_without_a_price_costs_nobody_knows_what():
     tally = tally_of(outcome(usage=Usage(5, 5)), prepared(prices=None), Meter())
     assert (tally.unpriced, tally.nanodollars) == (1, 0)
-    assert expected(prepared(prices=None)) == Demand(150, 0)
-    assert expected(prepared(max_tokens=10**6)).tokens == 100 + 4_096
+    assert expected(prepared(prices=None), 999) == Demand(150, 0)
+    assert expected(prepared(max_tokens=None), 999).tokens == 1_099
 
 
 @pytest.mark.parametrize("count", [10**40, -5])
@@ -265,7 +265,7 @@ class Machine:
         begun = ours + [at for at, _ in self.used]
         recent = [when for when in begun if int(when) > int(self.now) - WINDOW]
         tokens = 150 * len(ours) + sum(tally.tokens for _, tally in self.used)
-        fits = len(recent) + 1 <= 4 and tokens + 150 <= 1_000
+        fits = len(recent) + 1 <= 4 and tokens + 100 <= 1_000
         try:
             await self.gateways[at].admit(job)
         except RefusedError:
@@ -316,6 +316,60 @@ class Machine:
 @tried(0.5)
 def test_gateways_keep_to_the_limits_and_count_everything_once(drawn):
     asyncio.run(Machine().run(drawn))
+
+
+def limited(tokens: int) -> Accounts:
+    token = ClientToken("ann", "h", limits=Limits(tokens=(Budget(tokens, "day"),)))
+    return Accounts(Failing(), Keyring(tokens=[token]), lambda: NOON, patience=600)
+
+
+async def answered(accounts: Accounts, output: int, **more: Any) -> None:
+    job = FakeJob(**more)
+    await accounts.admit(job)
+    accounts.began(job)
+    accounts.ended(job, outcome(usage=Usage(100, output)))
+
+
+async def admitted(accounts: Accounts, count: int, **more: Any) -> list[FakeJob]:
+    """Those of so many requests at once that are let through."""
+    jobs = [FakeJob(**more) for _ in range(count)]
+    told = await asyncio.gather(*map(accounts.admit, jobs), return_exceptions=True)
+    return [job for job, refused in zip(jobs, told, strict=True) if refused is None]
+
+
+@pytest.mark.parametrize("wanted", [None, 50, 128_000])
+def test_a_request_is_refused_only_when_its_input_does_not_fit(wanted):
+    async def work():
+        assert len(await admitted(limited(100), 2, max_tokens=wanted)) == 1
+        assert not await admitted(limited(99), 2, max_tokens=wanted)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("wanted", [None, 128_000])
+def test_requests_at_once_reserve_what_answers_usually_have(wanted):
+    async def work():
+        accounts = limited(50_000)
+        assert len(await admitted(accounts, 80, max_tokens=wanted)) == 46  # 1,100 each
+        accounts = limited(50_000)
+        for _ in range(50):
+            await answered(accounts, 100, max_tokens=wanted)
+        assert len(await admitted(accounts, 150, max_tokens=wanted)) == 150  # 200 each
+        assert len(await admitted(accounts, 150, client="bob", max_tokens=wanted)) == 150
+
+    asyncio.run(work())
+
+
+def test_an_answer_counts_as_it_grows_and_up_to_its_limit():
+    async def work():
+        accounts = limited(2_000)
+        (job,) = await admitted(accounts, 1, max_tokens=None)
+        assert len(await admitted(accounts, 1, max_tokens=50)) == 1
+        accounts.began(job)
+        accounts.emitted(job, [TextDelta("word " * 1_400)])
+        assert not await admitted(accounts, 1, max_tokens=50)
+
+    asyncio.run(work())
 
 
 def test_while_the_ledger_fails_a_gateway_holds_to_what_it_knows():

@@ -211,5 +211,5 @@ def test_an_endpoint_without_anything_that_exports_is_told(monkeypatch):
     told = set_up_tracing({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"})
     assert told is not None
     assert told.startswith("OTEL_EXPORTER_OTLP_ENDPOINT is set, but exporting spans needs")
-    assert told.endswith("'mull[otel]'")
+    assert told.endswith("'mull-reasoning[otel]'")
     assert set_up_tracing({}) is None

@@ -11,7 +11,7 @@ from mull.gateway.routes import Routes
 from mull.neutral.errors import UnknownModel
 from mull.store.serve import ServeConfig, ServedModel
 
-HIGH = {"reasoning.effort": "high", "reasoning.maxTokens": None}
+HIGH = {"reasoning.effort": "high"}
 MODELS = {
     "kimi": ServedModel("moonshotai/kimi-k2.5", aliases=("gpt-5", "gemini-3*-pro-preview")),
     "claude-*": ServedModel("moonshotai/kimi-k2.5"),

@@ -12,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import tried
-from mull.gateway.setups import SETUPS, TOKEN_VARIABLE, Reach, setup_lines
+from mull.gateway.setups import HOME, SETUPS, TOKEN_VARIABLE, Reach, setup_lines
 
 URL = "http://127.0.0.1:8484"
 PLAIN = Reach(URL, "kimi", 262_144)
 GUARDED = PLAIN._replace(token=f"${TOKEN_VARIABLE}")
-SHELL = ("claude-code", "gemini-cli", "qwen-code", "opencode", "kimi-code")
+SHELL = ("claude-code", "gemini-cli", "qwen-code", "opencode", "kimi-code", "aider", "goose")
+BY_FILE = ("codex", "pi", "cline", "continue")
+BY_HAND = ("zed", "vscode", "cursor")
 PYTHON = ("openai", "anthropic", "google-genai")
 PRINT_ENVIRON = "import json, os; print(json.dumps(dict(os.environ)))"
 
@@ -42,7 +44,8 @@ def exported(name: str, reach: Reach) -> dict[str, str]:
 def test_a_shell_that_reads_the_lines_has_the_variables_of_a_run(name):
     environ = exported(name, PLAIN)
     wiring = SETUPS[name].wire(PLAIN)
-    assert wiring.variables.items() <= environ.items()
+    given = {key: value for key, value in wiring.variables.items() if value != HOME}
+    assert given.items() <= environ.items()
     assert not environ.keys() & {*wiring.removed}
 
 
@@ -50,15 +53,16 @@ def test_a_shell_that_reads_the_lines_has_the_variables_of_a_run(name):
 def test_a_token_comes_from_its_variable(name):
     assert "secret" not in "\n".join(setup_lines(SETUPS[name], GUARDED))
     environ = exported(name, GUARDED)
-    given = SETUPS[name].wire(GUARDED._replace(token="secret")).variables
-    assert {key: environ[key] for key in given} == {**given}
+    wired = SETUPS[name].wire(GUARDED._replace(token="secret")).variables
+    given = {key: value for key, value in wired.items() if value != HOME}
+    assert {key: environ[key] for key in given} == given
 
 
 @pytest.mark.parametrize("name", [name for name, setup in SETUPS.items() if setup.program])
-def test_no_token_is_on_a_command_line(name):
-    wiring = SETUPS[name].wire(PLAIN._replace(token="secret"))
-    assert "secret" not in " ".join(wiring.arguments)
-    assert "secret" in wiring.variables.values()
+def test_no_token_is_on_a_command_line_or_in_a_file(name):
+    wiring = SETUPS[name].wire(PLAIN._replace(token="tok-1"))
+    assert "tok-1" not in " ".join((*wiring.arguments, *wiring.files.values()))
+    assert "tok-1" in wiring.variables.values()
 
 
 @given(names)
@@ -120,7 +124,93 @@ def test_the_lines_of_a_library_are_a_program(name, reach):
 
 
 def test_every_program_can_be_wired():
-    assert {name for name, one in SETUPS.items() if one.program} == {*SHELL, "codex"}
+    assert {name for name, one in SETUPS.items() if one.program} == {*SHELL, *BY_FILE}
+    assert {name for name, one in SETUPS.items() if not one.program} == {*PYTHON, *BY_HAND}
     for setup in SETUPS.values():
         assert (setup.program is None) == (setup.wire is None)
         assert setup.lines or setup.wire
+
+
+@pytest.mark.parametrize("reach", [PLAIN, GUARDED])
+@pytest.mark.parametrize("name", [*BY_FILE, *BY_HAND])
+def test_what_is_pasted_has_the_address_and_the_model_and_no_token(name, reach):
+    text = "\n".join(setup_lines(SETUPS[name], reach._replace(token=reach.token and "tok-1")))
+    assert URL in text
+    assert "kimi" in text
+    assert "tok-1" not in text
+    assert (TOKEN_VARIABLE in text) == (reach is GUARDED)
+
+
+def pasted(name: str, reach: Reach):
+    """The settings in the lines, without the comments."""
+    lines = setup_lines(SETUPS[name], reach)
+    return json.loads("\n".join(line for line in lines if not line.startswith(("//", "#"))))
+
+
+def test_editors_get_the_window():
+    small = PLAIN._replace(window=40_960)
+    zed = pasted("zed", small)["language_models"]["openai_compatible"]["mull"]
+    assert zed["available_models"][0]["max_tokens"] == 40_960
+    (code,) = pasted("vscode", small)[0]["models"]
+    assert code["maxInputTokens"] + code["maxOutputTokens"] == 40_960
+    assert code["maxOutputTokens"] == 10_240
+    (cn,) = pasted("continue", small)["models"]
+    assert cn["defaultCompletionOptions"] == {"contextLength": 40_960, "maxTokens": 10_240}
+
+
+@given(names)
+@tried(0.3)
+def test_files_of_clients_hold_any_name_and_the_window(name):
+    reach = Reach(URL, name, 40_960)
+    aider = json.loads(SETUPS["aider"].wire(reach).files["models.json"])
+    assert aider[f"openai/{name}"]["max_input_tokens"] == 40_960
+    cline = json.loads(SETUPS["cline"].wire(reach).files["settings/providers.json"])
+    settings = cline["providers"]["openai-compatible"]["settings"]
+    assert (settings["model"], settings["contextWindow"]) == (name, 40_960)
+    (model,) = json.loads(SETUPS["continue"].wire(reach).files["config.yaml"])["models"]
+    assert model["model"] == name
+    extension = SETUPS["pi"].wire(reach).files["mull.js"]
+    assert json.dumps(name) in extension
+    assert '"contextWindow": 40960' in extension
+
+
+BUNDLED = {
+    "models": [
+        {"slug": "new", "tool_mode": "code_mode_only", "base_instructions": "Write code."},
+        {
+            "slug": "gpt-5.5",
+            "base_instructions": "You are Codex, a coding agent based on GPT-5. Help.",
+            "model_messages": {"instructions_template": "x"},
+            "context_window": 272_000,
+            "max_context_window": 272_000,
+            "shell_type": "unified_exec",
+            "default_reasoning_level": "medium",
+        },
+    ]
+}
+
+
+def codex_entry(**given):
+    reach = Reach(URL, "kimi", told=json.dumps(BUNDLED))._replace(**given)
+    wiring = SETUPS["codex"].wire(reach)
+    (path,) = [word for word in wiring.arguments if word.startswith("model_catalog_json=")]
+    assert path == f'model_catalog_json="{HOME}/models.json"'
+    (entry,) = json.loads(wiring.files["models.json"])["models"]
+    return entry
+
+
+def test_codex_gets_a_catalog_with_the_model_made_from_its_own():
+    entry = codex_entry(window=1_000_000)
+    assert (entry["slug"], entry["shell_type"]) == ("kimi", "unified_exec")
+    assert entry["context_window"] == entry["max_context_window"] == 1_000_000
+    assert entry["base_instructions"] == "You are Codex, a coding agent. Help."
+    assert "model_messages" not in entry  # they would replace the instructions
+    assert entry["default_reasoning_level"] is None  # the model's own level applies
+    assert codex_entry()["context_window"] == 272_000
+
+
+@pytest.mark.parametrize("told", ["", "no", "{}", '{"models": []}', '{"models": [1]}', "[]"])
+def test_a_codex_that_prints_no_catalog_runs_without(told):
+    wiring = SETUPS["codex"].wire(Reach(URL, "kimi", 1000, told=told))
+    assert not wiring.files
+    assert "model_catalog_json" not in " ".join(wiring.arguments)

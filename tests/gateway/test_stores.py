@@ -27,7 +27,15 @@ from mull.gateway.anchors import Past
 from mull.gateway.envelope import Envelopes, Sealed
 from mull.gateway.guard import Guarded
 from mull.gateway.key_file import put_first, read_keys
-from mull.gateway.memory import OK, InProcess, StoreUnavailable, anchor_of, record_id
+from mull.gateway.memory import (
+    OK,
+    SEVERAL,
+    InProcess,
+    StoreUnavailable,
+    anchor_of,
+    record_id,
+)
+from mull.gateway.record import Kept
 from mull.gateway.relay import Client, Relay
 from mull.gateway.resp import Address, RespClient, RespError, read_address
 from mull.gateway.response_store import ResponseStore, StoredResponse
@@ -70,7 +78,7 @@ class GuardedContract(Contract):
 
     @rule(scope=SCOPES, keys=KEYS, data=RECORDS)
     def keep(self, scope, keys, data):
-        self.model[scope] |= dict.fromkeys(keys, data)
+        self.note(scope, keys, data)
         self.run(attempt(self.store.keep(scope, keys, data)))
 
     @rule(broken=st.booleans())
@@ -83,6 +91,11 @@ class GuardedContract(Contract):
     @rule(scope=SCOPES, keys=KEYS)
     def forget(self, scope, keys):
         super().forget(scope, keys)
+
+    @precondition(lambda self: not self.flaky.broken)
+    @rule(scope=SCOPES)
+    def forget_all(self, scope):
+        super().forget_all(scope)
 
     @precondition(lambda self: not self.flaky.broken)
     @rule(scope=SCOPES, keys=KEYS)
@@ -158,7 +171,7 @@ class Stuck:
     async def keep(self, scope, keys, data):
         self.asked.append(("keep", *keys))
         await self.answers.wait()
-        await self.memory.keep(scope, keys, data)
+        return await self.memory.keep(scope, keys, data)
 
     def health(self):
         return {"store": OK}
@@ -179,7 +192,6 @@ def test_a_store_that_does_not_answer_is_waited_for_once(caplog):
         with pytest.raises(StoreUnavailable):
             await store.keep("", ["new"], b"held")
         assert store.health()["store"].startswith("could not be read")
-        assert dict(await store.find("", ["new"])) == {"new": b"held"}
         with pytest.raises(StoreUnavailable) as told:
             await store.find("", ["new", "old"])
         assert told.value.found == {"new": b"held"}
@@ -197,21 +209,21 @@ def test_a_store_that_does_not_answer_is_waited_for_once(caplog):
     assert any("can be read again" in line for line in said)
 
 
-def test_what_is_held_is_written_in_its_order_when_the_gateway_ends():
+def test_what_is_held_is_removed_in_its_order_when_the_gateway_ends():
     async def work():
         flaky = Flaky(InProcess())
         store = Guarded(flaky)
         await store.keep("", ["k"], b"0")
         flaky.broken = True
-        for data in (b"1", b"2"):
-            await attempt(store.keep("", ["k", "l"], data))
+        await attempt(store.keep("", ["k"], b"1"))
+        await attempt(store.keep("", ["l"], b"1"))
         await attempt(store.forget("", ["l"]))
         await attempt(store.keep("", ["l"], b"3"))
         flaky.broken = False
         await store.close()
         return await flaky.memory.find("", ["k", "l"])
 
-    assert asyncio.run(work()) == {"l": b"3"}
+    assert asyncio.run(work()) == {"k": SEVERAL, "l": b"3"}
 
 
 def test_a_store_that_fails_again_while_it_catches_up_is_not_believed():
@@ -221,8 +233,9 @@ def test_a_store_that_fails_again_while_it_catches_up_is_not_believed():
         async def keep(self, scope, keys, data):
             self.broken = self.allowed <= 0
             self.allowed -= 1
-            await super().keep(scope, keys, data)
+            several = await super().keep(scope, keys, data)
             self.broken = True
+            return several
 
     async def work():
         short = Short(InProcess())
@@ -233,12 +246,16 @@ def test_a_store_that_fails_again_while_it_catches_up_is_not_believed():
         await until(lambda: short.memory._records)
         with pytest.raises(StoreUnavailable) as told:
             await store.find("", ["k", "1"])
-        assert told.value.found == {"k": b"3"}
+        assert told.value.found == {"k": SEVERAL}
         await attempt(store.keep("", ["k"], b"4"))
         short.allowed = 99
         short.broken = False
         await healthy(store)
-        assert await short.memory.find("", ["k", "1", "3"]) == {"k": b"4", "1": b"1", "3": b"3"}
+        assert await short.memory.find("", ["k", "1", "3"]) == {
+            "k": SEVERAL,
+            "1": b"1",
+            "3": b"3",
+        }
         await store.close()
 
     asyncio.run(work())
@@ -251,7 +268,7 @@ def test_a_store_catches_up_while_records_arrive(monkeypatch):
         async def keep(self, scope, keys, data):
             for _ in range(10):
                 await asyncio.sleep(0)
-            await super().keep(scope, keys, data)
+            return await super().keep(scope, keys, data)
 
     async def work():
         slow = Slow(InProcess())
@@ -271,25 +288,25 @@ def test_a_store_catches_up_while_records_arrive(monkeypatch):
     asyncio.run(work())
 
 
-def test_held_records_with_the_same_keys_are_written_in_their_order():
+def test_held_records_with_the_same_keys_are_several_in_whatever_order_they_are_written():
     class Backwards(Flaky):
         async def keep(self, scope, keys, data):
             for _ in range(200 - int(data)):
                 await asyncio.sleep(0)
-            await super().keep(scope, keys, data)
+            return await super().keep(scope, keys, data)
 
     async def work():
         flaky = Backwards(InProcess())
         store = Guarded(flaky)
         flaky.broken = True
         for number in range(200):
-            keys = ["k", f"{number % 7} of 7", f"{number % 3} of 3"]
+            keys = ["k", f"{number}", f"{number % 150} of 150"]
             await attempt(store.keep("", keys, b"%d" % number))
         flaky.broken = False
         await store.close()
-        return await flaky.memory.find("", ["k", "0 of 7", "6 of 7", "1 of 3"])
+        return await flaky.memory.find("", ["k", "0", "199", "49 of 150", "50 of 150"])
 
-    expected = {"k": b"199", "0 of 7": b"196", "6 of 7": b"195", "1 of 3": b"199"}
+    expected = {"k": SEVERAL, "0": b"0", "199": b"199", "49 of 150": SEVERAL, "50 of 150": b"50"}
     assert asyncio.run(work()) == expected
 
 
@@ -301,7 +318,7 @@ def test_a_new_record_does_not_overtake_what_is_held(monkeypatch):
         async def keep(self, scope, keys, data):
             if data == b"old":
                 await self.gate.wait()
-            await super().keep(scope, keys, data)
+            return await super().keep(scope, keys, data)
 
     async def work():
         gated = Gated(InProcess())
@@ -319,7 +336,7 @@ def test_a_new_record_does_not_overtake_what_is_held(monkeypatch):
         await store.close()
         return await gated.memory.find("", ["first", "k", "other"])
 
-    assert asyncio.run(work()) == {"first": b"first", "k": b"new", "other": b"other"}
+    assert asyncio.run(work()) == {"first": b"first", "k": SEVERAL, "other": b"other"}
 
 
 def test_what_is_held_is_bounded(monkeypatch):
@@ -447,13 +464,13 @@ def test_a_locked_file_is_read_and_written_when_it_is_free_again(tmp_path, monke
 
 def test_a_full_disk_is_read_and_written_when_there_is_room(tmp_path, monkeypatch):
     limit = [40]
-    set_up = sqlite._set_up
+    set_up = sqlite.set_up
 
     def with_limit(db):
         set_up(db)
         db.execute(f"PRAGMA max_page_count = {limit[0]}")
 
-    monkeypatch.setattr(sqlite, "_set_up", with_limit)
+    monkeypatch.setattr(sqlite, "set_up", with_limit)
     path = tmp_path / "serve.db"
 
     async def work():
@@ -587,7 +604,7 @@ def test_a_cache_that_says_nothing_costs_one_wait_and_is_used_again(caplog):
         await store.keep("", ["k"], b"2")
         server.answers.set()
         while store.health()["cache"] != OK:
-            assert await store.find("", ["k"]) == {"k": b"2"}
+            assert await store.find("", ["k"]) == {"k": SEVERAL}
             await asyncio.sleep(0.001)
         await store.close()
 
@@ -607,11 +624,11 @@ def test_a_cache_that_is_full_or_holds_something_else_is_not_believed():
         assert await store.find("", ["k"]) == {"k": b"1"}
         server.refuses = b"OOM command not allowed"
         await store.keep("", ["k"], b"2")
-        assert await store.find("", ["k"]) == {"k": b"2"}
+        assert await store.find("", ["k"]) == {"k": SEVERAL}
         server.refuses = None
-        assert await store.find("", ["k"]) == {"k": b"2"}
-        await store.keep("", ["k"], bytes(2_000_000))
-        assert await store.find("", ["k"]) == {"k": bytes(2_000_000)}
+        assert await store.find("", ["k"]) == {"k": SEVERAL}
+        await store.keep("", ["l"], bytes(2_000_000))
+        assert await store.find("", ["l"]) == {"l": bytes(2_000_000)}
         assert all(len(value) < 100 for value in server.values.values())
         await store.close()
 
@@ -658,6 +675,49 @@ def test_the_cache_answers_while_the_store_is_away():
         return await flaky.memory.find("", ["k"])
 
     assert with_server(work) == {"k": b"1"}
+
+
+def test_what_only_one_gateway_could_cache_is_several_where_another_has_stored_its_own():
+    """Whether the store says so, or is away and only the cache can."""
+
+    async def work(server):
+        flaky = Flaky(InProcess())
+        one, other = (Cached(server.url, Guarded(flaky), patience=30) for _ in range(2))
+        await one.keep("", ["k"], b"1")
+        server.values.clear()
+        assert await other.keep("", ["k"], b"2") == ["k"]
+        assert await one.find("", ["k"]) == {"k": SEVERAL}
+        flaky.broken = True
+        await attempt(one.keep("", ["l"], b"1"))
+        await attempt(other.keep("", ["l"], b"2"))
+        for store in (one, other):
+            assert await attempt(store.find("", ["l"])) == {"l": SEVERAL}
+        flaky.broken = False
+        await one.close()
+        await other.close()
+
+    with_server(work)
+
+
+def test_a_late_reader_does_not_put_a_single_record_back_into_the_cache():
+    async def work(server):
+        memory = InProcess()
+        store = Cached(server.url, memory, patience=30)
+        await memory.keep("", ["k"], b"1")
+        find = memory.find
+
+        async def slowly(scope, keys):
+            found = dict(await find(scope, keys))
+            memory.find = find
+            await store.keep("", ["k"], b"2")  # while the first is on its way
+            return found
+
+        memory.find = slowly
+        assert await store.find("", ["k"]) == {"k": b"1"}
+        assert await store.find("", ["k"]) == {"k": SEVERAL}
+        await store.close()
+
+    with_server(work)
 
 
 @pytest.mark.parametrize(
@@ -712,12 +772,12 @@ def test_an_error_of_the_store_is_counted_and_fails_no_request(error):
         assert [(note.about, note.warning) for note in notes] == [("store", True)]
         await gateway.forget(client, [])
         assert gateway.store_failures == {"read": 1}
-        await gateway.forget(client, ["k"])
-        assert gateway.store_failures == {"read": 1, "write": 1}
-        job = SimpleNamespace(client=client, past=Past(), keys=())
-        notes = await gateway.remember(job, Relay(client, origin, envelopes))
-        assert [(note.about, note.warning) for note in notes] == [("store", True)]
+        await gateway.forget(client, [(["k"], Kept(origin, ()))])
         assert gateway.store_failures == {"read": 1, "write": 2}
+        job = SimpleNamespace(client=client, past=Past(), keys=())
+        notes = await gateway.remember(job, Relay(client, origin, envelopes, "a"))
+        assert [(note.about, note.warning) for note in notes] == [("store", True)]
+        assert gateway.store_failures == {"read": 1, "write": 3}
         await gateway.close()
 
     asyncio.run(work())
@@ -754,7 +814,7 @@ def test_a_missing_driver_is_told_before_anything_is_served(monkeypatch):
     monkeypatch.setitem(sys.modules, "asyncpg", None)
     config = ServeConfig(store="postgresql://u:secret@h/db")
     for opened in (open_memory, open_ledger):
-        with pytest.raises(ConfigError, match=r"install .*'mull\[postgres\]'"):
+        with pytest.raises(ConfigError, match=r"install .*'mull-reasoning\[postgres\]'"):
             opened(config)
 
 
@@ -815,3 +875,19 @@ def test_a_response_is_not_called_missing_while_nobody_can_look_for_it():
         await store.close()
 
     asyncio.run(work())
+
+
+def test_a_removed_clients_records_are_not_in_the_cache_either():
+    async def work():
+        server = RespServer()
+        await server.start()
+        store = Cached(server.url, InProcess())
+        await store.keep("ann", ["k"], b"1")
+        await store.keep("bob", ["k"], b"2")
+        assert len(await store.forget_all("ann")) == 1
+        found = [await store.find(scope, ["k"]) for scope in ("ann", "bob")]
+        await store.close()
+        await server.stop()
+        return found, {*server.values.values()} - {record_id("ann", b"1")}
+
+    assert asyncio.run(work()) == ([{}, {"k": b"2"}], {b"2", record_id("bob", b"2")})

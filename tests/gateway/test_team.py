@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import logging
+import sqlite3
+from contextlib import closing, redirect_stdout
 from typing import Any
 
 import pytest
 
 from gateway.ledgers import NOON, Model
+from gateway.stores import Flaky
 from gateway.test_app import KIMI, QUESTION, SCRIPT, STREAMED, Answer, ask
 from mull.agent.engine import Engine
+from mull.cli.main import main
 from mull.gateway.accounts import Accounts
 from mull.gateway.app import GatewayApp, Page
 from mull.gateway.door import Door
 from mull.gateway.envelope import Envelopes
+from mull.gateway.guard import Guarded
 from mull.gateway.keyring import Keyring
 from mull.gateway.ledger import Tally, day_of
 from mull.gateway.ledger_sqlite import SqliteLedger
@@ -26,8 +32,9 @@ from mull.gateway.serve import build_app
 from mull.gateway.service import Gateway
 from mull.gateway.stores import STORE_FILE
 from mull.gateway.tokens import Budget, ClientToken, Limits, hashed
-from mull.store.serve import ServeConfig, ServedModel
-from mull.testing import CUT, Gate, Reply, ScriptedServer, StrictServer
+from mull.store.paths import data_dir
+from mull.store.serve import ServeConfig, ServedModel, ServedTarget
+from mull.testing import CUT, Gate, Reply, Say, ScriptedServer, StrictServer, Think
 
 SECRET = "mull-0123456789abcdefghijABCDEFGHIJ0123456789"
 NOWHERE = "http://127.0.0.1:9"
@@ -162,6 +169,25 @@ def test_a_stream_is_refused_before_it_begins():
     run(work)
 
 
+def test_a_small_budget_is_used_up_before_anything_is_refused():
+    async def work():
+        asked = json.dumps({**json.loads(QUESTION), "max_tokens": 128_000}).encode()
+        with StrictServer("kimi", SCRIPT * 9) as server:
+            async with Team(server.url, Limits(tokens=(Budget(200, "day"),))) as team:
+                statuses = []
+                for question in (QUESTION, asked) * 4:
+                    answer = await team.ask("/v1/chat/completions", question)
+                    statuses.append(answer.status)
+                tally = await team.used()
+        answers = statuses.count(200)
+        assert statuses == [200] * answers + [429] * (8 - answers)
+        assert answers > 1
+        assert 200 - tally.input // answers < tally.tokens  # another would not have fitted
+        assert tally.tokens < 200 + tally.output // answers + 1  # and one answer beyond
+
+    run(work)
+
+
 def test_a_budget_of_money_says_where_it_cannot_count(monkeypatch):
     monkeypatch.setattr("mull.gateway.metering.cost_of", lambda *_: None)
 
@@ -194,6 +220,9 @@ def test_a_client_sees_and_uses_the_models_that_it_may(patterns):
                     refused = await team.ask(path, json.dumps(body).encode())
                     assert refused.status == 403
                     assert 'this token may not use "other"' in refused.json["error"]["message"]
+                unknown = await team.ask("/v1/chat/completions", b'{"model":"none","messages":[]}')
+                assert unknown.status == 404
+                assert "other" not in unknown.json["error"]["message"]
 
     run(work)
 
@@ -428,5 +457,297 @@ def test_a_served_gateway_has_all_of_it_in_its_data_folder(tmp_path, monkeypatch
             rows = await ledger.usage("2000-01-01", "2100-01-01")
             await ledger.close()
         assert {row.client: row.tally.requests for row in rows} == {"": 1, "ann": 1}
+
+    run(work)
+
+
+def on_disk(url: str, **more: Any):
+    """A gateway on the files of this test's home, as `mull serve` makes it."""
+    models = {"m": ServedModel(KIMI, base_url=url)}
+    return build_app(Engine(isolated=True), ServeConfig(models=models, watch=True, **more))
+
+
+def command(line: str) -> str:
+    """What `mull serve` prints for this line."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        assert main(["serve", *line.split()]) == 0
+    return printed.getvalue().strip()
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """Tokens are read for each request."""
+    monkeypatch.setattr("mull.gateway.keyring._FRESH", 0.0)
+
+
+async def say(app, token: str, path: str, body: dict[str, Any] | None = None) -> Answer:
+    sent = json.dumps(body).encode() if body else b""
+    shown = {"authorization": f"Bearer {token}"}
+    answer = await ask(app, "POST" if body else "GET", path, sent, **shown)
+    assert answer is not None
+    return answer
+
+
+ASKED = {"model": "m", "input": "a secret of the first ann"}
+
+
+async def left_by(app, token: str) -> dict[str, Any]:
+    """What a client has stored: a response, and an envelope for its reasoning."""
+    answer = await say(app, token, "/v1/responses", ASKED)
+    assert answer.status == 200
+    return answer.json
+
+
+async def opened_to(app, token: str, left: dict[str, Any]) -> list[int]:
+    """Whether a client can read a response, its input, continue it, refer to its items, and see its
+    request on the page."""
+    item = {"type": "item_reference", "id": left["output"][-1]["id"]}
+    continued = {"model": "m", "input": "and?", "previous_response_id": left["id"]}
+    return [
+        (await say(app, token, f"/v1/responses/{left['id']}")).status,
+        (await say(app, token, f"/v1/responses/{left['id']}/input_items")).status,
+        (await say(app, token, "/v1/responses", continued)).status,
+        (await say(app, token, "/v1/responses", {"model": "m", "input": [item]})).status,
+        len((await say(app, token, "/watch/requests")).json),
+        len((await say(app, token, "/watch/search?q=secret")).json),
+    ]
+
+
+def record_count() -> int:
+    with closing(sqlite3.connect(data_dir() / STORE_FILE)) as db:
+        (count,) = db.execute("SELECT count(*) FROM record").fetchone()
+    return int(count)
+
+
+def test_a_name_that_is_given_out_again_opens_nothing_of_its_former_holder(fresh):
+    async def work():
+        with StrictServer("kimi", SCRIPT * 20) as server:
+            app = on_disk(server.url)
+            first = await asyncio.to_thread(command, "token add ann")
+            await asyncio.to_thread(command, "token add bob")
+            left = await left_by(app, first)
+            assert await opened_to(app, first, left) == [200, 200, 200, 200, 3, 1]
+            turned = await asyncio.to_thread(command, "token rotate ann")
+            assert (await opened_to(app, turned, left))[:4] == [200, 200, 200, 200]
+            assert (await say(app, first, "/v1/models")).status == 401
+            assert record_count() > 0
+            await asyncio.to_thread(command, "token remove ann")
+            assert record_count() == 0
+            second = await asyncio.to_thread(command, "token add ann")
+            assert (await say(app, turned, "/v1/models")).status == 401
+            assert await opened_to(app, second, left) == [404, 404, 400, 404, 0, 0]
+            used = (await left_by(app, second))["usage"]["total_tokens"]
+            await app.close()
+        return used
+
+    used = run(work)
+    usage = json.loads(command("usage --by token --json"))
+    assert [(one["token"], one["requests"]) for one in usage] == [("ann", 6)]
+    (second, _) = json.loads(command("token list --json"))
+    assert (second["name"], second["today"]["tokens"]) == ("ann", used)
+
+
+def test_a_new_client_of_a_removed_name_has_limits_of_its_own(fresh):
+    async def work():
+        with StrictServer("kimi", SCRIPT * 4) as server:
+            app = on_disk(server.url)
+            await asyncio.to_thread(command, "token add bob")
+            for _ in range(2):
+                ann = await asyncio.to_thread(command, "token add ann --rpm 1 --models m")
+                statuses = [(await say(app, ann, "/v1/responses", ASKED)).status for _ in range(2)]
+                assert statuses == [200, 429]
+                assert (await say(app, ann, "/v1/models/other")).status == 404
+                await asyncio.to_thread(command, "token remove ann")
+            await app.close()
+
+    run(work)
+
+
+def test_a_client_of_an_earlier_version_keeps_its_records_until_it_is_removed(fresh):
+    """It has no id: what it stored is under its name."""
+
+    async def work():
+        with StrictServer("kimi", SCRIPT * 20) as server:
+            ledger = SqliteLedger(data_dir() / STORE_FILE)
+            await ledger.put_token(ClientToken("ann", hashed(SECRET)), new=True)
+            await ledger.close()
+            app = on_disk(server.url)
+            left = await left_by(app, SECRET)
+            turned = await asyncio.to_thread(command, "token rotate ann")
+            assert (await opened_to(app, turned, left))[:4] == [200] * 4
+            await asyncio.to_thread(command, "token add bob")
+            await asyncio.to_thread(command, "token remove ann")
+            assert record_count() == 0
+            second = await asyncio.to_thread(command, "token add ann")
+            assert await opened_to(app, second, left) == [404, 404, 400, 404, 0, 0]
+            await app.close()
+
+    run(work)
+
+
+def test_only_the_removed_clients_records_are_deleted(fresh):
+    async def work():
+        with StrictServer("kimi", SCRIPT * 20) as server:
+            app = on_disk(server.url)
+            ann = await asyncio.to_thread(command, "token add ann")
+            bob = await asyncio.to_thread(command, "token add bob")
+            await left_by(app, ann)
+            left = await left_by(app, bob)
+            await asyncio.to_thread(command, "token remove ann")
+            assert (await opened_to(app, bob, left))[:4] == [200] * 4
+            await app.close()
+
+    run(work)
+
+
+def test_an_envelope_of_the_former_holder_is_not_opened(fresh):
+    """It is what the client itself holds, so deleting records does not reach it."""
+    script = [[Think("The first ann's thought."), Say("Milk.")], *SCRIPT * 3]
+
+    async def work():
+        with StrictServer("kimi", script) as server:
+            app = on_disk(server.url)
+            ann = await asyncio.to_thread(command, "token add ann")
+            await asyncio.to_thread(command, "token add bob")
+            first = (await say(app, ann, "/v1/messages", {**json.loads(MESSAGES)})).json
+            talk = [
+                *json.loads(MESSAGES)["messages"],
+                {"role": "assistant", "content": first["content"]},
+                {"role": "user", "content": "and?"},
+            ]
+            await asyncio.to_thread(command, "token remove ann")
+            second = await asyncio.to_thread(command, "token add ann")
+            body = {**json.loads(MESSAGES), "messages": talk}
+            for block in body["messages"][1]["content"]:
+                if block["type"] == "thinking":
+                    block["thinking"] = ""
+            assert (await say(app, second, "/v1/messages", body)).status == 200
+            assert b"The first ann's thought." not in server.requests[-1].body
+            await app.close()
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "answers"),
+    [
+        (("moonshotai/kimi-k2.5",), [503, None]),
+        (("openai/*",), [200, "openai"]),
+        (("spare",), [200, "openai"]),
+        (("m",), [200, "openai"]),
+        (("*",), [200, "openai"]),
+        (("anthropic/*",), [403, None]),
+    ],
+)
+def test_a_fallback_never_leaves_the_models_of_a_token(allowed, answers):
+    """The first target of `m` is down; its fallback is another provider's model."""
+
+    async def work():
+        down = ScriptedServer([Reply.json({"error": {"message": "down"}}, 503)] * 9)
+        with down, StrictServer("openai", SCRIPT) as spare:
+            async with Team(limits=Limits(models=allowed)) as team:
+                models = {
+                    "m": ServedModel(KIMI, base_url=down.url, fallback=("spare",)),
+                    "spare": ServedModel("openai/gpt-5", base_url=spare.url),
+                }
+                team.gateway.routes = Routes(team.gateway.engine, ServeConfig(models=models))
+                answer = await team.ask("/v1/chat/completions", QUESTION)
+                listed = (await team.ask("/v1/models", b"")).json["data"]
+        status, by = answers
+        assert answer.status == status
+        assert bool(spare.requests) == (by == "openai")
+        if allowed in (("spare",), ("openai/*",)):
+            assert not down.requests
+        assert bool(listed) == (status != 403)
+
+    run(work)
+
+
+def test_requests_shared_among_targets_go_only_to_those_of_the_token():
+    async def work():
+        with StrictServer("kimi", SCRIPT * 8) as own, StrictServer("openai", SCRIPT * 8) as other:
+            async with Team(limits=Limits(models=("moonshotai/*",))) as team:
+                both = (ServedTarget(KIMI, own.url), ServedTarget("openai/gpt-5", other.url))
+                models = {"m": ServedModel(KIMI, targets=both)}
+                team.gateway.routes = Routes(team.gateway.engine, ServeConfig(models=models))
+                for number in range(8):
+                    content = [{"role": "user", "content": f"question {number}"}]
+                    body = json.dumps({"model": "m", "messages": content}).encode()
+                    assert (await team.ask("/v1/chat/completions", body)).status == 200
+        assert (len(own.requests), len(other.requests)) == (8, 0)
+
+    run(work)
+
+
+@pytest.mark.parametrize("tokens", [False, True])
+def test_health_is_public_and_tells_strangers_one_word(tokens):
+    async def work():
+        limits = Limits() if tokens else None
+        async with Team(limits=limits) as team:
+            team.app.health_details = lambda: {"config": "rejected"}
+            flaky = Flaky(InProcess())
+            team.gateway.memory = Guarded(flaky)
+            everything = {"status": "ok", "config": "rejected"}
+            for _ in range(30):  # more than the attempts of an address
+                stranger = await ask(team.app, "GET", "/health")
+                assert stranger.status == 200
+                assert stranger.json == ({"status": "ok"} if tokens else everything)
+            assert (await team.ask("/health", b"")).json == everything
+            if tokens:
+                assert (await ask(team.app, "GET", "/v1/models")).status == 401  # not 429
+            wrong = await team.ask("/health", b"", authorization="Bearer wrong")
+            assert (wrong.status, wrong.json == everything) == (200, not tokens)
+            flaky.broken = True
+            # no request meets it: the gateway looks by itself
+            while (await ask(team.app, "GET", "/health")).json["status"] == "ok":  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            stranger = await ask(team.app, "GET", "/health")
+            assert (stranger.status, stranger.json.keys() == {"status"}) == (200, tokens)
+            assert "could not be read" in (await team.ask("/health", b"")).json["store"]
+            flaky.broken = False
+            while (await ask(team.app, "GET", "/health")).json["status"] != "ok":  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    run(work)
+
+
+def test_tokens_are_known_from_the_start_on(monkeypatch):
+    """The store goes away before the first request."""
+
+    async def broken():
+        raise OSError("gone")
+
+    async def work():
+        async with Team(limits=Limits()) as team:
+            events: asyncio.Queue[dict[str, str]] = asyncio.Queue()
+            told = asyncio.Queue[Any]()
+            events.put_nowait({"type": "lifespan.startup"})
+            living = asyncio.create_task(team.app({"type": "lifespan"}, events.get, told.put))
+            assert (await told.get())["type"] == "lifespan.startup.complete"
+            monkeypatch.setattr(team.ledger, "tokens", broken)
+            team.monotonic += 1.1
+            assert (await team.ask("/v1/models", b"")).status == 200
+            assert (await team.ask("/v1/models", b"", authorization="Bearer x")).status == 401
+            told_all = (await team.ask("/health", b"")).json
+            assert told_all == {"status": "degraded", "tokens": "cannot be read; see the log"}
+            living.cancel()
+
+    run(work)
+
+
+def test_a_gateway_that_never_read_its_tokens_says_so_to_a_proxy(monkeypatch):
+    async def broken():
+        raise OSError("gone")
+
+    async def work():
+        async with Team(limits=Limits()) as team:
+            monkeypatch.setattr(team.ledger, "tokens", broken)
+            health = await team.ask("/health", b"")
+            assert (health.status, health.json) == (503, {"status": "degraded"})
+            monkeypatch.undo()
+            team.monotonic += 1.1
+            while (await team.ask("/health", b"")).json != {"status": "ok"}:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
 
     run(work)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
 from mull.gateway.failures import refusal_of
 from mull.neutral.errors import RefusedError
+from mull.store.serve import ServedModel
+from mull.testing import Reply, ScriptedServer
 
 LLAMA = "request (20013 tokens) exceeds the available context size (8192 tokens), try increasing it"
 BESIDE = (
@@ -56,3 +60,28 @@ def test_other_refusals_keep_their_words(dialect):
     assert told("adaptive thinking is not supported", dialect)["message"] == (
         "adaptive thinking is not supported"
     )
+
+
+BODIES = {
+    "/v1/messages": {"max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]},
+    "/v1/chat/completions": {"messages": [{"role": "user", "content": "hi"}]},
+    "/v1/responses": {"input": "hi"},
+    "/v1beta/models/m:generateContent": {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]},
+}
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_a_refusal_of_little_makes_no_client_compact(path, gateway):
+    refusal = Reply.json({"error": {"message": "Payload too large"}}, 413)
+    with ScriptedServer([refusal]) as server:
+        served = ServedModel("moonshotai/kimi-k2.5", base_url=server.url)
+        body = json.dumps({"model": "m", **BODIES[path]}).encode()
+        with gateway({"m": served}) as url, pytest.raises(HTTPError) as raised:
+            urlopen(Request(url + path, body, {"content-type": "application/json"}))
+        assert len(server.requests) == 1
+    assert raised.value.code == 413
+    told = raised.value.read().decode()
+    assert "Payload too large" in told
+    assert "prompt is too long" not in told
+    assert "context_length_exceeded" not in told
+    assert "token count" not in told

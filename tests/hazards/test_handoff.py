@@ -8,11 +8,12 @@ import itertools
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from mull.catalog.load import load
 from mull.catalog.resolve import resolve
 from mull.dialects.registry import encode_request
-from mull.history.log import Log
+from mull.history.log import Entry, Log
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock, Wire
 from mull.neutral.messages import Message, assistant, user
 from mull.neutral.request import RequestOptions, Tool
@@ -29,6 +30,9 @@ MODELS = {
     "bedrock-converse": "amazon-bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
 }
 CATALOG = load()
+TOOLS = RequestOptions(
+    system="be brief", tools=(Tool("look", "looks", {"type": "object", "properties": {}}),)
+)
 TARGETS = {dialect: resolve(name, catalog=CATALOG) for dialect, name in MODELS.items()}
 CARRIERS = {
     "anthropic": ["SIG-anthropic"],
@@ -94,10 +98,7 @@ def encode(messages, dialect, **settings):
     for key, value in settings.items():
         layers.set(f"reasoning.{key}", value)
     snapshot = layers.snapshot(preset=preset_values(target.facts))
-    conversation = RequestOptions(
-        system="be brief", tools=(Tool("look", "looks", {"type": "object", "properties": {}}),)
-    )
-    prepared = prepare(Log(messages), snapshot, target, conversation)
+    prepared = prepare(Log(messages), snapshot, target, TOOLS)
     return json.loads(encode_request(prepared.request, target).body)
 
 
@@ -139,3 +140,111 @@ def test_switching_inside_an_open_chain(first, second):
     messages = [*tool_turn(first, first), *tool_turn(first, "open", answered=False)]
     assert refusal(second, encode(messages, second)) is None
     assert refusal(first, encode(messages, first)) is None
+
+
+CLAUDES = ("opus-4-8", "sonnet-5", "opus-5", "opus-5-5", "sonnet-5-5", "haiku-5-5")
+CLAUDES += ("fable-5", "fable-5-1", "mythos-5-1", "fable-5-2", "mythos-5-2")
+FABLES = {"fable-5-1", "mythos-5-1", "fable-5-2", "mythos-5-2"}
+READ_BY = {
+    "opus-4-8": set(CLAUDES) - {"haiku-5-5"},
+    "sonnet-5": set(CLAUDES) - {"haiku-5-5"},
+    "opus-5": {"opus-5-5", *FABLES},
+    "opus-5-5": FABLES,
+    "sonnet-5-5": {"opus-5-5"},
+    "haiku-5-5": {"opus-5-5", "sonnet-5-5", *FABLES},
+    "fable-5": FABLES,
+    "fable-5-1": FABLES,
+    "mythos-5-1": FABLES,
+    "fable-5-2": {"mythos-5-2"},
+    "mythos-5-2": {"fable-5-2"},
+}
+
+
+def switched(before, after, *, open_chain=False):
+    """The request after a switch of models, which the log tells as a running session does."""
+    log = Log()
+
+    def asked(target):
+        snapshot = Settings().snapshot(preset=preset_values(target.facts))
+        return prepare(log, snapshot, target, TOOLS)
+
+    log.add(Entry(user("look")))
+    blocks = thinking(before.dialect, "it"), ToolCallBlock("c1", "look", {"at": "it"})
+    first = assistant(*blocks, origin=before.origin, stop_reason="tool_calls")
+    log.add(Entry(first, prefix=asked(before).prefix))
+    log.add(Entry(Message("tool", blocks=(ToolResultBlock("c1", "nothing"),))))
+    if not open_chain:
+        done = assistant(TextBlock("Nothing."), origin=before.origin)
+        log.add(Entry(done, prefix=asked(before).prefix))
+        log.add(Entry(user("again")))
+    prepared = asked(after)
+    body = json.loads(encode_request(prepared.request, after).body)
+    assert refusal(after.dialect, body) is None
+    return "SIG-it" in json.dumps(body), prepared
+
+
+@pytest.mark.parametrize("open_chain", [False, True])
+@pytest.mark.parametrize("before", CLAUDES)
+def test_thoughts_that_the_next_model_reads_survive_a_switch(before, open_chain):
+    targets = {name: resolve(f"anthropic/claude-{name}", catalog=CATALOG) for name in CLAUDES}
+    for after in set(CLAUDES) - {before}:
+        sent, prepared = switched(targets[before], targets[after], open_chain=open_chain)
+        assert sent is (after in READ_BY[before]), after
+        assert sent is not any(note.kind == "foreign" for note in prepared.notes)
+
+
+BEDROCK = "amazon-bedrock/us.anthropic.claude-"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_read"),
+    [
+        (BEDROCK + "opus-5", BEDROCK + "fable-5-1", True),
+        (BEDROCK + "opus-5-v1:0", BEDROCK + "fable-5-1-v1:0", True),
+        (BEDROCK + "opus-5-5", BEDROCK + "fable-5-1", False),
+        (BEDROCK + "sonnet-5-5", BEDROCK + "opus-5-5", False),
+        (
+            "google-vertex-anthropic/claude-sonnet-5-5",
+            "google-vertex-anthropic/claude-opus-5-5",
+            True,
+        ),
+        (
+            "google-vertex-anthropic/claude-opus-5-5",
+            "google-vertex-anthropic/claude-fable-5-1",
+            False,
+        ),
+        ("anthropic/claude-opus-5", BEDROCK + "fable-5-1", False),
+        ("anthropic/claude-sonnet-4-5", "anthropic/claude-opus-4-5", True),
+        ("anthropic/claude-opus-4-1", "anthropic/claude-haiku-4-5", True),
+        ("anthropic/claude-sonnet-4-5", "anthropic/claude-sonnet-4-5-20250929", True),
+        (BEDROCK + "sonnet-4-5-20250929-v1:0", BEDROCK + "opus-4-8", True),
+        ("anthropic/claude-sonnet-4-5", BEDROCK + "opus-4-8", False),
+        (
+            "google-vertex-anthropic/claude-opus-4-1@20250805",
+            "google-vertex-anthropic/claude-opus-5",
+            True,
+        ),
+        ("anthropic/claude-opus-5", "anthropic/claude-sonnet-4-5", False),
+        ("openai/gpt-5", "openai/gpt-5.6", False),
+    ],
+)
+def test_who_reads_whose_thoughts_depends_on_the_endpoint(before, after, is_read):
+    told = [resolve(name, catalog=CATALOG) for name in (before, after)]
+    assert switched(*told)[0] is is_read
+
+
+def test_thoughts_of_another_account_are_not_read():
+    before = resolve("anthropic/claude-opus-5", catalog=CATALOG)
+    after = resolve("anthropic/claude-fable-5-1", catalog=CATALOG)
+    assert not switched(replace(before, account="work"), after)[0]
+    assert switched(replace(before, account="work"), replace(after, account="work"))[0]
+
+
+def test_a_bound_thought_that_another_model_reads_needs_the_same_conversation():
+    before = resolve("anthropic/claude-opus-5-5", catalog=CATALOG)
+    after = resolve("anthropic/claude-fable-5-1", catalog=CATALOG)
+    _, prepared = switched(before, after)
+    changed = replace(prepared.made.options, system="another prompt")
+    again = prepare(prepared.made.log, prepared.made.snapshot, after, changed)
+    assert b"SIG-it" not in encode_request(again.request, after).body
+    assert any(note.kind == "bound" for note in again.notes)

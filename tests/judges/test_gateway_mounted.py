@@ -61,7 +61,11 @@ def use(port, prefix):
     assert status == 200
     assert b'"reasoning_content"' in body
     assert body.endswith(b"data: [DONE]\n\n")
-    status, body = ask(port, f"{prefix}/v1/messages", {**BODY, "max_tokens": 99})
+    status, body = ask(
+        port,
+        f"{prefix}/v1/messages",
+        {**BODY, "max_tokens": 9_999, "thinking": {"type": "enabled", "budget_tokens": 2_000}},
+    )
     assert [one["type"] for one in json.loads(body)["content"]] == ["thinking", "text"]
     assert ask(port, f"{prefix}/health") == (200, b'{"status":"ok"}')
     assert ask(port, f"{prefix}/nowhere")[0] == 404

@@ -88,10 +88,13 @@ def test_two_gateways_share_a_limit_and_a_killed_one_loses_no_count(home):
             def ask(number: int) -> int:
                 return status((one, other)[number % 2], path, token)
 
+            told, began = Counter[int](), time.monotonic()
             with ThreadPoolExecutor(CLIENTS) as pool:
-                told = Counter(pool.map(ask, range(2 * LIMIT)))
+                while not told[429]:  # on a slow machine the allowance grows while they are asked
+                    told.update(pool.map(ask, range(2 * LIMIT)))
+            minutes = (time.monotonic() - began) / 60
             assert set(told) == {200, 429}
-            assert LIMIT <= told[200] < 2 * LIMIT  # which is what two that do not share would admit
+            assert LIMIT <= told[200] < LIMIT * (2 + minutes)  # two that do not share admit twice
             (row,) = json.loads(mull("usage", "--json"))
             first.kill()
             first.wait()

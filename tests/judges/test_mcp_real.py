@@ -98,7 +98,7 @@ def server(request, everything):
 
 def test_the_time_server_of_pypi_converts_a_time(tmp_path):
     command = shutil.which("mcp-server-time", path=str(Path(sys.executable).parent))
-    assert command, "the judge mcp-server-time is missing: install mull[judges]"
+    assert command, "the judge mcp-server-time is missing: make judges installs it"
 
     async def body(servers):
         given = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}

@@ -75,5 +75,5 @@ def test_both_find_and_print_the_same(tmp_path, monkeypatch, wanted, is_reposito
         (tmp_path / ".git").mkdir()
     wanted = {"pattern": "two", **wanted}
     by_ripgrep = use(workspace, "search", **wanted)
-    monkeypatch.setattr(search.shutil, "which", lambda name: None)
+    monkeypatch.setattr(search, "find_program", lambda name, folder: None)
     assert use(workspace, "search", **wanted) == by_ripgrep

@@ -35,7 +35,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 HERE = target_of("bedrock-converse")
 BUDGET = [{"type": "budget_tokens", "min": 1024, "max": 32_000}]
-CLAUDE = target("anthropic-budget", dialect="bedrock-converse", options=BUDGET, model="a.b-v1:0")
+CLAUDE = target(
+    "anthropic-budget",
+    dialect="bedrock-converse",
+    options=BUDGET,
+    model="a.b-v1:0",
+    can_be_off=True,
+)
 NAMES = sorted(name for dialect, name in FIXTURES if dialect == "bedrock-converse")
 
 

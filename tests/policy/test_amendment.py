@@ -41,7 +41,6 @@ ASKED = RequestOptions(
         (Amendment(without=frozenset({"thinking"})), {"least_thinking": True}),
         (Amendment(without=frozenset({"temperature"})), {"temperature": None}),
         (Amendment(without=frozenset({"tool_choice"})), {"tool_choice": None}),
-        (Amendment(without=frozenset({"forced_tool"})), {"tool_choice": "auto"}),
         (Amendment(without=frozenset({"whole_answer"})), {"stream": True}),
         (Amendment(limit=500), {"max_tokens": 500}),
         (Amendment(limit=90_000), {}),

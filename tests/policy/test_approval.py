@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mull.neutral.errors import SettingError
 from mull.policy.approval import Asked, Decision, Rule, Subject, decide, parse_rule, suggest
-from mull.policy.commands import allow_parts
+from mull.policy.commands import NotUnderstoodError, parse
 
 
 def a_command(text):
@@ -95,9 +95,26 @@ def test_deny_reaches_into_folders_and_takes_no_case(pattern):
     assert verdict(a_path("read", "a.pem", changes=False), deny=[f"read({pattern})"]) == "run"
 
 
+@pytest.mark.parametrize("path", ["．env", ".ｅｎｖ", ".e\u200cnv", ".ENV", "sub/．env.local"])
+def test_deny_compares_names_as_a_file_system_may(path):
+    assert verdict(a_path("read", path, changes=False), deny=["read(.env*)"]) == "refuse"
+    assert verdict(a_path("read", ".env", changes=False), deny=["read(．env*)"]) == "refuse"
+    assert verdict(a_path("edit", path), allow=["edit(.env*)"]) == "ask"
+
+
 @pytest.mark.parametrize(
     "command",
-    ["git status", "git status -s", "git status 'a b'", 'git status "a b"', "git status -s\n"],
+    [
+        "git status",
+        "git status -s",
+        "git status 'a b'",
+        'git status "a b"',
+        "git status -s\n",
+        "git  status",
+        "(git status)",
+        "git status # and so on",
+        "git status <<< x",
+    ],
 )
 def test_a_command_with_its_arguments_is_allowed(command):
     assert verdict(a_command(command), allow=["run(git status *)"]) == "run"
@@ -127,10 +144,8 @@ def test_a_command_with_its_arguments_is_allowed(command):
         "git status \\\n; rm -rf /",
         'git status "$(rm -rf /)"',
         "git status '; rm' ; rm -rf /",
-        "(git status)",
         "PATH=/tmp/evil git status",
         "sudo git status",
-        "git  status",
         "git statusx",
         "gitstatus",
         "git push",
@@ -191,6 +206,8 @@ def test_a_command_that_was_allowed_as_it_is_is_allowed_as_it_is():
         "ls | xargs rm",
         "find . -exec rm {} +",
         "command exec rm x",
+        "r\\\nm x",
+        "ls | r'm' x",
     ],
 )
 def test_a_denied_command_is_found_wherever_it_begins(command):
@@ -222,7 +239,15 @@ def test_other_tools_are_compared_by_their_arguments_as_json():
     [
         (a_command("git status -s"), ("run(git status -s)", "run(git status *)")),
         (a_command("rm -rf build"), ("run(rm -rf build)",)),
-        (a_command("make"), ("run(make)",)),
+        (a_command("make"), ("run(make)", "run(make *)")),
+        (a_command("pytest -q tests/a.py"), ("run(pytest -q tests/a.py)", "run(pytest *)")),
+        (a_command("pytest -p evil"), ("run(pytest -p evil)",)),
+        (a_command("git commit -m 'x y'"), ("run(git commit -m 'x y')", "run(git commit *)")),
+        (a_command("uv run pytest -x"), ("run(uv run pytest -x)", "run(uv run pytest *)")),
+        (a_command("A=1 pytest"), ("run(A=1 pytest)", "run(A=1 pytest *)")),
+        (a_command("git diff --output=x"), ("run(git diff --output=x)",)),
+        (a_command("./deploy.sh now"), ("run(./deploy.sh now)",)),
+        (a_command("pytest > x"), ("run(pytest > x)",)),
         (a_command("a b | c d"), ("run(a b | c d)",)),
         (a_path("edit", "src/a.py"), ("edit(src/a.py)", "edit(src/**)", "edit(**)")),
         (a_path("edit", "a[1].py"), ("edit(./a\\[1].py)", "edit(**)")),
@@ -251,16 +276,15 @@ def test_a_rule_is_written_as_it_was_read():
 SHELL = st.text("ab '\"\\$`;&|<>(){}*#!~\n\r=", max_size=20)
 
 
-@given(SHELL)
-def test_what_is_taken_apart_holds_nothing_that_a_shell_would_act_on(command):
-    parts = allow_parts(command)
-    assert parts is None or not any(char in part for part in parts for char in ";&|<>()$`\\\n\r")
-
-
 @given(SHELL, SHELL)
 def test_a_rule_never_allows_a_command_with_another_one_in_it(before, after):
     command = f"git status {before}; rm -rf / {after}"
-    assert verdict(a_command(command), allow=["run(git status *)"]) == "ask"
+    try:
+        names = [one.words[0].text for one in parse(command) if one.words]
+    except NotUnderstoodError:
+        names = ["rm"]
+    allowed = verdict(a_command(command), allow=["run(git status *)"]) == "run"
+    assert not allowed or set(names) == {"git"}  # the rest is quoted, or a comment
 
 
 def test_accepted_edits_run_and_everything_else_is_asked_about():

@@ -1,10 +1,18 @@
 """Document 004's examples on the real catalog: numbers, wire shapes and the lines users see."""
 
+import json
+
 import pytest
 
 from mull.catalog.load import load
 from mull.catalog.resolve import resolve
+from mull.dialects.registry import decoder, encode_request
+from mull.history.log import Log
+from mull.neutral.assemble import assemble
+from mull.neutral.blocks import TextBlock, ThinkingBlock
+from mull.neutral.messages import assistant, message_from_json, message_to_json, user
 from mull.neutral.thinking import write_thinking
+from mull.policy.prepare import prepare
 from mull.policy.thinking.budget import budget_for_level
 from mull.policy.thinking.plan import feedback, plan_thinking
 from mull.settings.layers import Settings
@@ -164,3 +172,78 @@ def test_a_model_that_needs_its_reasoning_back_says_so_by_preset(catalog):
     assert (
         settings.snapshot(preset=preset_values(target.facts))["reasoning.includeInContext"] is False
     )
+
+
+ANSWERS = {
+    "anthropic": {
+        "content": [
+            {"type": "thinking", "thinking": "one", "signature": "S1"},
+            {"type": "thinking", "thinking": "two", "signature": "S2"},
+            {"type": "text", "text": "x"},
+        ],
+        "stop_reason": "end_turn",
+    },
+    "bedrock-converse": {
+        "output": {
+            "message": {
+                "role": "assistant",
+                "content": [
+                    {"reasoningContent": {"reasoningText": {"text": "one", "signature": "S1"}}},
+                    {"reasoningContent": {"reasoningText": {"text": "two", "signature": "S2"}}},
+                    {"text": "x"},
+                ],
+            }
+        },
+        "stopReason": "end_turn",
+    },
+    "openai-chat": {
+        "choices": [
+            {"message": {"reasoning_content": "one", "content": "x"}, "finish_reason": "stop"}
+        ]
+    },
+}
+WRITTEN = {
+    "anthropic": ANSWERS["anthropic"]["content"],
+    "bedrock-converse": ANSWERS["bedrock-converse"]["output"]["message"]["content"],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("anthropic/claude-3-7-sonnet-20250219", "raw"),
+        ("anthropic/claude-sonnet-4-20250514", "summary"),
+        ("anthropic/claude-sonnet-4-5", "summary"),
+        ("anthropic/claude-opus-4-6", "summary"),
+        ("anthropic/claude-fable-5-1", "summary"),
+        ("amazon-bedrock/us.anthropic.claude-3-7-sonnet-20250219-v1:0", "raw"),
+        ("amazon-bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", "summary"),
+        ("google-vertex-anthropic/claude-opus-4-5@20251101", "summary"),
+        ("github-copilot/claude-sonnet-4.5", "summary"),
+        ("minimax/MiniMax-M2.5", "raw"),
+        ("302ai/claude-opus-4-5", "summary"),
+        ("moonshotai/kimi-k2-thinking", "raw"),
+    ],
+)
+def test_sonnet_3_7_shows_whole_thoughts_and_later_ones_summaries(catalog, name, kind):
+    target = resolve(name, catalog=catalog)
+    reader = decoder(target)
+    given = ANSWERS[target.dialect]
+    message = assemble([*reader.feed(json.dumps(given).encode()), *reader.close()], target.origin)
+    assert {block.kind for block in message.thinking} == {kind}
+    stored = message_from_json(message_to_json(message))
+    log = Log([user("q"), stored, user("again")])
+    snapshot = Settings().snapshot(preset=preset_values(target.facts))
+    body = json.loads(encode_request(prepare(log, snapshot, target).request, target).body)
+    answer = body["messages"][-2]
+    assert answer["content"] == WRITTEN.get(target.dialect, "x")
+    assert answer.get("reasoning_content", "one") == "one"
+
+
+def test_thoughts_that_a_gateway_joins_go_back_as_they_came(catalog):
+    target = resolve("302ai/claude-opus-4-5", catalog=catalog)
+    thoughts = (ThinkingBlock(t, "reasoning_content", kind="summary") for t in ("one ", "two"))
+    log = Log([user("q"), assistant(*thoughts, TextBlock("x"), origin=target.origin), user("r")])
+    snapshot = Settings().snapshot(preset=preset_values(target.facts))
+    body = json.loads(encode_request(prepare(log, snapshot, target).request, target).body)
+    assert body["messages"][1]["reasoning_content"] == "one two"

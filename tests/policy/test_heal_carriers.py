@@ -101,7 +101,8 @@ UNSIGNED = [
 
 @pytest.mark.parametrize("text", UNSIGNED)
 def test_unsigned_calls_of_the_turn_are_marked(text):
-    older = target("gemini-budget", dialect="gemini", options=BUDGET[1:], compat=NEEDS)
+    facts = {"options": BUDGET[1:], "thinks_by_default": True}
+    older = target("gemini-budget", dialect="gemini", compat=NEEDS, **facts)
     history = [*plain_turn(older, "a"), *open_turn(older, "c", signature=None)]
     repaired = mended(prepared(older, history), text)
     wire = body(repaired)

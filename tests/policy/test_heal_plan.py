@@ -30,7 +30,7 @@ def gemini(writer, *options, **facts):
         ({"effort": "low"}, "low"),
         ({"effort": "medium"}, "medium"),
         ({"effort": "max"}, "high"),
-        ({"maxTokens": 30_000}, None),
+        ({"maxTokens": 30_000}, "high"),
     ],
 )
 def test_a_budget_becomes_adaptive_thinking_and_stays_so(settings, effort):
@@ -272,7 +272,8 @@ def test_an_effort_that_is_not_taken_is_left_out_and_thinking_stays(text):
 
 
 def test_summaries_that_are_not_for_this_account_are_not_asked_for():
-    refused = prepared(target("responses", dialect="openai-responses", options=[EFFORT]), ASK)
+    facts = {"options": [EFFORT], "thinks_by_default": True}
+    refused = prepared(target("responses", dialect="openai-responses", **facts), ASK)
     text = "Your organization must be verified to generate reasoning summaries."
     repaired = mended(refused, text, code="unsupported_value")
     assert "reasoning" not in body(repaired)

@@ -161,18 +161,17 @@ def test_a_forced_tool_is_kept_and_thinking_stops(text):
 
 
 @pytest.mark.parametrize("text", FORCE)
-def test_a_model_that_cannot_stop_is_left_the_choice(text):
+def test_a_model_that_cannot_stop_is_not_left_the_choice(text):
     always = target("thinking-type", options=[TOGGLE], can_be_off=False)
-    repaired = mended(prepared(always, ASK, tool_choice="required"), text)
-    assert body(repaired)["tool_choice"] == "auto"
-    assert heal(prepared(always, ASK, tool_choice="auto"), Failure(text, 400)) is None
+    for choice in ("required", NamedTool("look"), "auto"):
+        assert heal(prepared(always, ASK, tool_choice=choice), Failure(text, 400)) is None
 
 
-def test_a_tool_choice_that_nobody_takes_is_left_out():
-    repaired = mended(
-        prepared(CHAT, ASK, tool_choice="required"), "Unsupported parameter: 'tool_choice'"
-    )
+def test_a_tool_choice_that_nobody_takes_is_left_out_unless_it_forces():
+    text = "Unsupported parameter: 'tool_choice'"
+    repaired = mended(prepared(CHAT, ASK, tool_choice="auto"), text)
     assert "tool_choice" not in body(repaired)
+    assert heal(prepared(CHAT, ASK, tool_choice="required"), Failure(text, 400)) is None
 
 
 def test_json_mode_goes_before_thinking():

@@ -194,7 +194,8 @@ def test_other_refusals_are_not_for_length(failure):
 def test_a_request_beyond_a_minutes_share_is_made_shorter_and_not_repeated(said, status):
     """The numbers are the account's: they say nothing of the model's window."""
     failure = Failure(said, status, "rate_limit_exceeded", "tokens")
-    assert overflow_of(failure) == Overflow()
+    share = 6000 if status == 413 else 30_000
+    assert overflow_of(failure) == Overflow(share=share)
     assert decide(failure, 1, 0.0, 0.5) == Stop()
 
 

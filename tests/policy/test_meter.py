@@ -66,24 +66,24 @@ def test_f03_thoughts_that_are_not_sent_back_are_not_in_the_next_estimate():
     log.add(Entry(answer, counted=sent.characters))
     log.append(user(words(96)))
     meter = estimated(log, where)
-    assert meter.effective == 19_004 + 404 + 100
-    assert 20_000 + 504 <= meter.estimate <= 20_000 + 2 * 504
+    assert meter.counted.total == 19_004 + 404 + 100
+    assert 20_000 + 504 <= meter.effective <= 20_000 + 2 * 504
     assert meter.reported == 20_000
-    assert (meter.thinking_left_out, meter.raw) == (50_000, meter.effective + 50_000)
-    assert str(meter) == f"{meter.estimate}/200000"
-    assert estimated(log, where, includeInContext=True).estimate > 70_000
+    assert (meter.thinking_left_out, meter.raw) == (50_000, meter.counted.total + 50_000)
+    assert str(meter) == f"{meter.effective}/200000"
+    assert estimated(log, where, includeInContext=True).effective > 70_000
 
 
 def test_before_anything_was_reported_the_count_is_the_estimate():
     meter = meter_of(prepared([user(words(6))]))
-    assert (meter.effective, meter.estimate, meter.reported) == (10, 10, None)
+    assert (meter.counted.total, meter.effective, meter.reported) == (10, 10, None)
     assert (meter.counter, meter.exact) == ("words", False)
 
 
 @pytest.mark.parametrize("usage", [None, Usage(output=5), Usage(input=0)])
 def test_an_answer_without_counts_teaches_nothing(usage):
     meter = estimated(talk(words(50), usage))
-    assert (meter.reported, meter.estimate) == (None, meter.effective)
+    assert (meter.reported, meter.effective) == (None, meter.counted.total)
 
 
 def test_what_the_provider_said_is_where_the_next_estimate_begins():
@@ -91,7 +91,7 @@ def test_what_the_provider_said_is_where_the_next_estimate_begins():
     log = talk("q", Usage(input=9500), user("and?"))
     for counter in (Words(), CHARACTERS):
         meter = estimated(log, counter=counter)
-        assert 9500 < meter.estimate < 9520
+        assert 9500 < meter.effective < 9520
         assert meter.reported == 9500
     assert estimated(log).fullness == "ok"
     assert estimated(log, context__limit=10_000).fullness == "full"
@@ -100,17 +100,17 @@ def test_what_the_provider_said_is_where_the_next_estimate_begins():
 def test_the_tokenizer_of_the_last_request_does_not_matter():
     log = talk(words(5000), Usage(input=6100), user(words(100)))
     by_words, by_characters = estimated(log), estimated(log, counter=CHARACTERS)
-    assert by_words.estimate == by_characters.estimate
-    assert 6100 + 100 <= by_words.estimate <= 6100 + 250
+    assert by_words.effective == by_characters.effective
+    assert 6100 + 100 <= by_words.effective <= 6100 + 250
 
 
 def test_a_request_that_shrank_is_estimated_lower():
     log = talk(words(40_000), Usage(input=42_000), user("next"))
-    before = estimated(log).estimate
+    before = estimated(log).effective
     log.add(Summary(0, 2, "short", "user"))
     log.append(user("more"))
     assert before > 42_000
-    assert estimated(log).estimate == estimated(log).effective  # its report is summarised away
+    assert estimated(log).effective == estimated(log).counted.total  # its report is summarised away
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(1, 10**5), st.integers(1, 10**5))
@@ -118,6 +118,26 @@ def test_an_estimate_is_never_far_under_what_is_sent(counted, reported, tokens, 
     guess = corrected(tokens, characters, Reported(counted, reported))
     assert guess >= tokens // 2
     assert corrected(tokens, characters + 1000, Reported(counted, reported)) >= guess
+
+
+def test_thoughts_that_an_endpoint_discards_do_not_fill_the_window():
+    """Older Claude models and GPT before 5.6 are sent all thoughts and read those of this turn."""
+    log, where, real = Log(), target(), 50
+
+    def asked():
+        log.append(user("next"))
+        sent = snapshot(reasoning__includeInContext=True)
+        return prepare(log, sent, where, counter=Words())
+
+    for _ in range(12):
+        counted = asked().characters
+        blocks = thought(words(5000)), TextBlock("done")
+        said = assistant(*blocks, origin=where.origin, usage=Usage(input=real))
+        log.add(Entry(said, counted=counted))
+        real += 10
+    last = asked()
+    assert last.tokens > 60_000
+    assert last.estimate < 10_000
 
 
 def test_a_report_is_worth_nothing_for_another_model():
@@ -143,7 +163,7 @@ def test_a_report_survives_storage():
 def test_changing_a_setting_changes_the_meter_at_once():
     log = Log([*tool_turn("1"), user("next")])
     shown = [
-        meter_of(prepare(log, snapshot(**settings), target(), counter=Words())).effective
+        meter_of(prepare(log, snapshot(**settings), target(), counter=Words())).counted.total
         for settings in ({}, {"includeInContext": True}, {"stripFromContext": "all"})
     ]
     assert shown[0] == shown[2] == shown[1] - 2
@@ -186,15 +206,39 @@ def test_fullness_is_a_share_of_what_is_usable():
 
 
 @pytest.mark.parametrize("reported", [3, 50, 977, 40_000])
-def test_the_rows_add_up_to_what_is_estimated(reported):
+def test_the_parts_add_up_to_what_is_shown(reported):
     """One value for the bar, its parts, the status line and the threshold."""
     where = target(context=200_000)
     usage = Usage(input=reported, output=1)
     answer = assistant(TextBlock(words(9)), origin=where.origin, usage=usage)
     made = prepared([user(words(50)), answer, user(words(20))], where=where)
     meter = meter_of(made)
-    assert sum(tokens for _, tokens in meter.rows) == meter.estimate == made.estimate
+    assert sum(tokens for _, tokens in meter.rows) == meter.effective == made.estimate
+    assert meter.parts.total == meter.effective
     assert str(meter) == made.meter
+    surplus = max(made.estimate - made.tokens, 0)
+    assert (meter.parts.surplus, bool(surplus)) == (surplus, reported > 100)
+    if surplus:
+        assert meter.rows[-1] == ("provider counts more", surplus)
+        assert meter.rows[:-1] == (("your messages", 78), ("answers", 13))
+
+
+def test_the_parts_add_up_when_bound_thoughts_are_left_out_of_what_a_provider_counts_low():
+    """The thinking that no longer matches was counted in full, and the provider counts half."""
+    effort = [{"type": "effort", "values": ("low", "high")}]
+    binds = {"binds_thinking": True}
+    where = target("anthropic-adaptive", dialect="anthropic", options=effort, compat=binds)
+    log = Log([user(words(3000))])
+    usage = Usage(input=1600, output=1)
+    answer = assistant(
+        thought(words(9000), signature="s"), TextBlock("a"), origin=where.origin, usage=usage
+    )
+    log.add(Entry(answer, counted=4000, prefix="another conversation"))
+    log.append(user("and?"))
+    meter = estimated(log, where, includeInContext=True)
+    assert meter.counted.thinking == 0 < meter.thinking_left_out
+    assert meter.parts.total == meter.effective > 0
+    assert min(tokens for _, tokens in meter.rows) > 0
 
 
 def test_the_rows_name_what_the_request_is_made_of():
@@ -212,7 +256,7 @@ def test_the_rows_name_what_the_request_is_made_of():
         ("tool results", 6),
         ("media and other", 1500),
     )
-    assert sum(tokens for _, tokens in meter.rows) == meter.effective == meter.raw
+    assert sum(tokens for _, tokens in meter.rows) == meter.counted.total == meter.raw
     assert (meter.thinking_left_out, meter.other_left_out) == (0, 0)
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from conversations import snapshot, target
 from effort import tried
+from every_model import every_target
 from mull.catalog.load import load
 from mull.catalog.resolve import resolve
 from mull.dialects.registry import encode_request
@@ -113,7 +114,8 @@ def check(target, planned):
         assert not read.words - {"none"}, (told, fragment)
     silent_off = facts.thinks_by_default is False or not planned.thinks
     if told.startswith("off"):
-        assert read.off or (not fragment and silent_off), (told, fragment)
+        says_nothing = not (read.words or read.numbers or read.switch)  # only what is shown
+        assert read.off or (says_nothing and silent_off), (told, fragment)
     else:
         assert not read.off, (told, fragment)
     if told in ("on", "adaptive"):
@@ -193,8 +195,15 @@ def sent(where, **wish):
     chosen = settings.snapshot(preset=preset_values(where.facts))
     prepared = prepare(Log([user("q")]), chosen, where)
     body = json.loads(encode_request(prepared.request, where).body)
+    body |= body.get("additionalModelRequestFields", {})
     names = ("thinking", "output_config", "reasoning_effort", "reasoning", "think")
-    names = (*names, "enable_thinking", "chat_template_kwargs", where.compat.budget_field)
+    names = (
+        *names,
+        "reasoningConfig",
+        "enable_thinking",
+        "chat_template_kwargs",
+        where.compat.budget_field,
+    )
     fragment = {name: body[name] for name in names if name in body}
     config = body.get("generationConfig", {}).get("thinkingConfig")
     return fragment if config is None else {**fragment, "thinkingConfig": config}, prepared
@@ -284,3 +293,59 @@ def test_the_outcomes_of_every_listed_model_are_true(provider):
             assert (row.text, row.sent_as) == (planned.summary, planned.sent_as or "nothing")
         planned = plan_thinking(where, _settings({}))
         assert (unset.text, unset.sent_as) == (planned.summary, planned.sent_as or "nothing")
+
+
+NOT_TOLD = {
+    "usual": "no row says in which field its endpoint takes a switch or a budget, and its entry"
+    " lists no words: without a wish nothing is invented",
+}
+"""Why a model with a switch, whose default is off or unknown, is not told to think: by writer."""
+
+
+def test_every_model_with_a_switch_that_may_not_think_by_itself_is_told_to():
+    told = 0
+    for where in every_target().values():
+        facts = where.facts
+        if not facts.reasoning or not facts.reasoning_options or facts.thinks_by_default:
+            continue
+        reads = Read(sent(where)[0])
+        if where.compat.thinking_writer in NOT_TOLD:
+            assert not reads.on, where.name
+            continue
+        assert reads.on, where.name
+        assert not reads.off, where.name
+        assert not facts.efforts or reads.words <= set(facts.efforts), where.name
+        told += 1
+    assert told > 600
+
+
+def test_nobody_claims_a_default_that_nobody_knows():
+    for where in every_target().values():
+        if where.facts.reasoning and where.facts.thinks_by_default is None:
+            rows = level_table(where, Settings().snapshot(preset=preset_values(where.facts)))
+            assert not [row for row in rows if "model's default" in row.text], where.name
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("mistral/mistral-small-2603", {"reasoning_effort": "high"}),
+        ("mistral/mistral-medium-3-5", {"reasoning_effort": "high"}),
+        ("mistral/mistral-small-latest", {"reasoning_effort": "high"}),
+        ("openrouter/mistralai/mistral-small-2603", {"reasoning": {"effort": "high"}}),
+        ("openrouter/deepseek/deepseek-v3.2", {"reasoning": {"enabled": True}}),
+        ("openrouter/aion-labs/aion-2.0", {"reasoning": {"enabled": True}}),
+        ("xiaomi/mimo-v2-flash", {"thinking": {"type": "enabled"}}),
+        ("alibaba/qwen3-omni-flash", {"enable_thinking": True}),
+        (
+            "amazon-bedrock/amazon.nova-2-lite-v1:0",
+            {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": "medium"}},
+        ),
+        ("amazon-bedrock/deepseek.v3.2", {"reasoning_effort": "high"}),
+        ("requesty/openai/gpt-5.1", {"reasoning_effort": "medium"}),
+    ],
+)
+def test_a_model_whose_default_is_off_or_unknown_is_told_to_think(name, says):
+    where = resolve(name)
+    assert sent(where)[0] == says
+    assert not Read(sent(where, enabled=False)[0]).on

@@ -5,6 +5,7 @@ import pytest
 from conversations import snapshot, target
 from mull.history.log import Log
 from mull.neutral.blocks import Wire
+from mull.neutral.errors import LocalError
 from mull.neutral.messages import user
 from mull.neutral.parameters import PARAMETERS, is_said
 from mull.neutral.request import AnswerFormat, HostedTool, NamedTool, RequestOptions, Tool
@@ -49,15 +50,10 @@ def test_e04_a_forced_tool_turns_thinking_off_where_it_can(choice):
     ]
 
 
-@pytest.mark.parametrize(("choice", "shown"), [("required", "required"), (NamedTool("f"), "f")])
-def test_e04_or_is_not_forced_where_thinking_cannot_stop(choice, shown):
-    request, said = ask(ALWAYS, tool_choice=choice, tools=(Tool("f"),))
-    assert request.tool_choice == "auto"
-    assert request.thinking.state == "default"
-    assert said == [
-        f"toolChoice {shown} → auto: thinker cannot stop thinking"
-        " and accepts no forced tool while it thinks"
-    ]
+@pytest.mark.parametrize("choice", ["required", NamedTool("f")])
+def test_e04_or_is_an_error_where_thinking_cannot_stop(choice):
+    with pytest.raises(LocalError, match="while it thinks, and cannot stop thinking"):
+        ask(ALWAYS, tool_choice=choice, tools=(Tool("f"),))
 
 
 def test_e04_other_endpoints_take_both():
@@ -83,9 +79,8 @@ def test_a_strip_policy_that_costs_the_prompt_cache_says_so():
 
 def test_e04_models_that_never_take_a_forced_tool():
     where = target("thinking-type", options=[{"type": "toggle"}], forced_tools=False)
-    request, said = ask(where, tool_choice="required", tools=(Tool("f"),))
-    assert request.tool_choice == "auto"
-    assert said == ["toolChoice required → auto: thinker does not accept a forced tool"]
+    with pytest.raises(LocalError, match="thinker accepts no forced tool"):
+        ask(where, tool_choice="required", tools=(Tool("f"),))
     between = target(
         "anthropic-adaptive",
         dialect="anthropic",
@@ -93,7 +88,8 @@ def test_e04_models_that_never_take_a_forced_tool():
         can_be_off=True,
         off_type="between_tools",
     )
-    assert ask(between, tool_choice="required", tools=(Tool("f"),))[0].tool_choice == "auto"
+    with pytest.raises(LocalError, match="accepts no forced tool"):
+        ask(between, tool_choice="required", tools=(Tool("f"),))
 
 
 # What dialects, endpoints and models take of the rest.

@@ -8,7 +8,6 @@ from conversations import plain_turn, thought, thoughts, tool_turn
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant, user
 from mull.policy.reasoning import (
-    estimate_thinking_tokens,
     extract_thinking_blocks,
     filter_thinking_for_context,
     starts_turn,
@@ -16,6 +15,7 @@ from mull.policy.reasoning import (
     without_thinking,
 )
 from mull.policy.tokens import CHARACTERS
+from mull.tokenizers import counter_named, estimate_thinking_tokens
 
 
 def test_req_think_002_1_extracts_from_one_message_or_many():
@@ -79,13 +79,21 @@ def test_ec_007_nothing_left_is_none_never_an_empty_string():
 
 def test_req_think_002_4_estimates_blocks_and_messages_alike():
     block = thought("x" * 300)
-    assert estimate_thinking_tokens([block]) == 150
-    assert estimate_thinking_tokens(assistant(block, TextBlock("y" * 900))) == 150
-    assert estimate_thinking_tokens([assistant(block), user("q"), assistant(block)]) == 300
-    assert estimate_thinking_tokens([], CHARACTERS) == 0
+    assert estimate_thinking_tokens([block], CHARACTERS) == 150
+    assert estimate_thinking_tokens(assistant(block, TextBlock("y" * 900)), CHARACTERS) == 150
+    both = [assistant(block), user("q"), assistant(block)]
+    assert estimate_thinking_tokens(both, CHARACTERS) == 300
+    assert estimate_thinking_tokens([]) == 0
+
+
+def test_req_think_002_4_estimates_with_the_tokenizer_by_default():
+    sentence = "The survey of the northern line found the bridge sound, so the train may pass. "
+    block = thought((sentence * 40)[:3000])
+    assert estimate_thinking_tokens([block]) == counter_named("o200k_base").count(block.thought)
+    assert 600 < estimate_thinking_tokens(assistant(block)) < 800
 
 
 def test_err_003_a_huge_thought_is_counted_not_cut():
     block = thought("z" * 3_000_000)
-    assert estimate_thinking_tokens([block]) == 1_500_000
+    assert estimate_thinking_tokens([block], CHARACTERS) == 1_500_000
     assert thinking_to_reasoning_field([block]) == block.thought

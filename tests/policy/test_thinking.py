@@ -154,11 +154,7 @@ def test_a_name_that_asks_for_thinking_gets_it():
         options=[{"type": "effort", "values": ("none", "low", "medium")}],
         thinks_by_default=False,
     )
-    unsure = msgspec.structs.replace(
-        quiet, facts=msgspec.structs.replace(quiet.facts, thinks_by_default=None)
-    )
-    assert sent(unsure) == {"reasoning": {"summary": "auto"}}
-    asked = msgspec.structs.replace(unsure, wants_thinking=True)
+    asked = msgspec.structs.replace(quiet, wants_thinking=True)
     assert sent(asked) == {"reasoning": {"effort": "medium", "summary": "auto"}}
     assert sent(asked, enabled=False) == {"reasoning": {"effort": "none"}}
     assert sent(asked, effort="low") == {"reasoning": {"effort": "low", "summary": "auto"}}
@@ -188,7 +184,7 @@ def test_the_users_context_limit_overrides_the_catalog():
 
 
 def test_words_go_out_as_they_are():
-    o3 = target("responses", dialect="openai-responses", options=WORDS)
+    o3 = target("responses", dialect="openai-responses", options=WORDS, thinks_by_default=True)
     assert sent(o3, effort="medium") == {"reasoning": {"effort": "medium", "summary": "auto"}}
     assert sent(o3) == {"reasoning": {"summary": "auto"}}
     assert sent(o3, summary="none") == {}
@@ -232,7 +228,7 @@ def test_off_in_words():
 
 
 def test_gemini_takes_a_level_or_a_budget_never_both():
-    three = target("gemini-level", dialect="gemini", options=WORDS)
+    three = target("gemini-level", dialect="gemini", options=WORDS, thinks_by_default=True)
     assert sent(three, effort="low") == {
         "generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW", "includeThoughts": True}}
     }
@@ -275,12 +271,33 @@ def test_a_budget_for_an_adaptive_model_that_still_takes_one():
     assert sent(both, maxTokens=5000) == enabled(5000)
 
 
-def test_a_budget_for_a_model_that_takes_none_is_told_not_sent():
-    words = target("openai-effort", options=WORDS)
-    assert sent(words, maxTokens=5000) == {}
-    assert warnings(words, maxTokens=5000) == [
-        "thinker accepts no token budget: 5,000 tokens not sent"
-    ]
+@pytest.mark.parametrize(
+    "where",
+    [
+        target("openai-effort", options=WORDS),
+        target("usual", options=None, known=False),
+        target("responses", dialect="openai-responses", options=WORDS),
+        target("anthropic-adaptive", dialect="anthropic", options=WORDS),
+        target("gemini-level", dialect="gemini", options=WORDS),
+    ],
+)
+def test_a_budget_that_cannot_be_sent_leaves_the_effort_and_without_one_is_a_level(where):
+    for level in ("low", "high"):
+        assert sent(where, effort=level, maxTokens=50_000) == sent(where, effort=level)
+        planned = plan_thinking(where, snapshot(effort=level, maxTokens=50_000))
+        assert planned.notes[-1].requested == f"50,000 tokens, else {level}"
+        told = f"thinker accepts no token budget: 50,000 tokens not sent, {level} effort is"
+        assert told in warnings(where, effort=level, maxTokens=50_000)
+    for budget, level in ((5_000, "low"), (15_000, "medium"), (50_000, "high")):
+        assert sent(where, maxTokens=budget) == sent(where, effort=level)
+        told = f"thinker accepts no token budget: {budget:,} tokens sent as {level}"
+        assert told in warnings(where, maxTokens=budget)
+
+
+def test_a_level_beside_a_budget_gives_way_where_the_budget_can_be_sent():
+    for where in (claude(), target("anthropic-adaptive", dialect="anthropic", options=BUDGET)):
+        assert sent(where, effort="low", maxTokens=5000) == enabled(5000)
+    assert warnings(claude(), effort="low", maxTokens=5000) == []
 
 
 def test_a_budget_for_a_switch_means_on():
@@ -292,7 +309,7 @@ def test_a_budget_for_a_switch_means_on():
 
 
 def test_a_switch_knows_on_and_off():
-    switch = target("thinking-type", options=TOGGLE)
+    switch = target("thinking-type", options=TOGGLE, thinks_by_default=True)
     assert sent(switch) == {}
     assert sent(switch, effort="none") == {"thinking": {"type": "disabled"}}
     assert sent(switch, effort="high") == {"thinking": {"type": "enabled"}}
@@ -321,7 +338,7 @@ def test_nothing_is_claimed_of_a_model_whose_options_nobody_knows():
             else "thinker is not in the catalog"
         )
         nobody = target("thinking-type", options=[], known=known)
-        assert plan_thinking(nobody, snapshot()).summary == "the model's default"
+        assert plan_thinking(nobody, snapshot()).summary == "left to the endpoint"
         assert sent(nobody, effort="none") == {"thinking": {"type": "disabled"}}
         assert warnings(nobody, effort="none") == []
         assert sent(nobody, effort="high") == {
@@ -462,7 +479,8 @@ def test_the_level_table_covers_the_ladder():
         ("openrouter", TOGGLE, "none", {"reasoning": {"enabled": False}}),
         ("openrouter", WORDS, "high", {"reasoning": {"effort": "high"}}),
         ("openrouter", BUDGET, "low", {"reasoning": {"max_tokens": 22_016}}),
-        ("openrouter", TOGGLE, None, {}),
+        ("openrouter", TOGGLE, None, {"reasoning": {"enabled": True}}),
+        ("openrouter", [], None, {"reasoning": {"enabled": True}}),
         (
             "thinking-type",
             TOGGLE + WORDS,
@@ -493,11 +511,11 @@ def test_the_level_table_covers_the_ladder():
                 "reasoning_effort": "low",
             },
         ),
-        ("template-kwargs", TOGGLE, None, {}),
+        ("template-kwargs", TOGGLE, None, {"chat_template_kwargs": ON}),
         ("ollama-think", TOGGLE, "high", {"think": True}),
         ("ollama-think", TOGGLE, "none", {"think": False}),
         ("ollama-think", WORDS, "high", {"think": "high"}),
-        ("ollama-think", TOGGLE, None, {}),
+        ("ollama-think", TOGGLE, None, {"think": True}),
     ],
 )
 def test_each_writer_has_its_shape(writer, options, state, expected):

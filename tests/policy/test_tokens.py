@@ -1,13 +1,15 @@
 """Counting: exact where the vocabulary is known, high where it is not, never a crash."""
 
+import json
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import blocks, listed, snapshot, target
-from mull import tokenizers
+from mull import resolve, tokenizers
 from mull.history.log import Log
 from mull.neutral.blocks import (
     MediaBlock,
@@ -75,6 +77,45 @@ def test_a_stand_in_is_scaled_to_the_models_own_tokens():
     assert scaled.count(text) == round(plain.count(text) * 1.5)
     assert (scaled.name, scaled.exact) == ("o200k_base × 1.5", False)
     assert counter_for(target(tokenizer_scale=1.5)) is scaled
+
+
+CLAUDE = json.loads(Path("tests/fixtures/claude_tokens.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("generation", "name"),
+    [
+        ("4.6", "anthropic/claude-3-haiku-20240307"),
+        ("4.6", "anthropic/claude-sonnet-4-20250514"),
+        ("4.6", "anthropic/claude-opus-4-6"),
+        ("4.6", "amazon-bedrock/us.anthropic.claude-haiku-4-5-20251001-v1:0"),
+        ("4.6", "openrouter/anthropic/claude-sonnet-4"),
+        ("4.8", "anthropic/claude-opus-4-7"),
+        ("4.8", "anthropic/claude-opus-4-8"),
+        ("4.8", "anthropic/claude-sonnet-5-5"),
+        ("4.8", "anthropic/claude-opus-6"),
+        ("4.8", "anthropic/claude-fable-5-1"),
+        ("4.8", "amazon-bedrock/us.anthropic.claude-opus-4-8"),
+        ("4.8", "openrouter/anthropic/claude-opus-4.8"),
+        ("4.8", "github-copilot/claude-opus-4.7"),
+    ],
+)
+def test_claudes_tokens_are_counted_by_vocabulary_and_script(generation, name):
+    counter = counter_for(resolve(name))
+    for kind, told in CLAUDE["texts"].items():
+        ratio = counter.count(told["text"]) / told[generation]
+        assert 0.85 < ratio < 1.18, (kind, ratio)
+
+
+def test_a_script_changes_the_count_of_its_own_characters_only():
+    plain, more = counter_for(target()), counter_for(target(tokenizer_scripts={"greek": 1}))
+    for text, extra in (("", 0), ("plain text", 0), ("λόγος", 5), ("été и λ", 1), ("愛 🙂", 0)):
+        assert more.count(text) == plain.count(text) + extra
+
+
+@given(st.text(max_size=60))
+def test_no_text_counts_as_nothing(text):
+    assert (counter_for(resolve("anthropic/claude-opus-4-8")).count(text) > 0) is bool(text)
 
 
 def test_the_frame_of_a_request_counts_and_that_of_tools_only_with_tools():
@@ -155,7 +196,7 @@ def test_err_002_without_the_library_all_models_share_one_estimate_and_one_note(
     assert not counter_for(scaled).exact
     told = [note for made in (first, second) for note in made.notes if note.about == "tokens"]
     assert [note.warning for note in told] == [False]
-    assert told[0].text.endswith("'mull[tokens]'")
+    assert told[0].text.endswith("'mull-reasoning[tokens]'")
 
 
 @pytest.mark.parametrize(

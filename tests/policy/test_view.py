@@ -79,10 +79,13 @@ def test_an_endpoint_that_demands_nothing_gets_nothing_once_the_chain_is_closed(
 def test_br_006_off_leaves_old_thoughts_out_except_what_the_chain_demands():
     log = plain_turn("0") + open_chain()
     kept = {"includeInContext": True}
+    stops = target("thinking-type", options=[{"type": "toggle"}])
+    unknown = target("thinking-type", options=[{"type": "toggle"}], known=False)
     for off in ({"enabled": False}, {"effort": "none"}):
-        assert thoughts(sent(log, target(), **kept, **off)) == []
-        assert "3 stored thoughts not sent: thinking is off" in said(log, target(), **kept, **off)
-        assert thoughts(sent(log, NEEDS, **kept, **off)) == ["T1.0", "T1.1"]
+        assert thoughts(sent(log, stops, **kept, **off)) == []
+        assert "3 stored thoughts not sent: thinking is off" in said(log, stops, **kept, **off)
+        for may_think in (NEEDS, target(), unknown):
+            assert thoughts(sent(log, may_think, **kept, **off)) == ["T1.0", "T1.1"]
 
 
 @pytest.mark.parametrize(
@@ -166,6 +169,15 @@ def test_handoff_as_text_is_asked_for_and_never_in_tags():
         log, target(), includeInContext=True, handoff="text"
     )
     assert sent(log, target(), handoff="text")[1].text == "answer 1"
+
+
+def test_no_thought_is_handed_over_to_a_model_that_declines_them():
+    log, where = [*plain_turn("1", origin=ELSEWHERE), user("next")], target(declines_thoughts=True)
+    asked = {"includeInContext": True, "handoff": "text"}
+    assert sent(log, where, **asked)[1].text == "answer 1"
+    assert any(
+        "declines requests that contain thinking" in text for text in said(log, where, **asked)
+    )
 
 
 def test_thinking_off_takes_no_thoughts_along_where_the_endpoint_forbids_them():

@@ -180,7 +180,7 @@ def test_no_call_makes_a_request_that_is_refused(wrote, reads, calls, end, done,
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("name", ODD_NAMES)
+@pytest.mark.parametrize("name", [*filter(None, ODD_NAMES)])
 def test_names_of_tools_are_taken_by_every_provider(dialect, name):
     options = {"tools": (Tool(name), Tool("read")), "tool_choice": NamedTool(name)}
     message = answered((name, "{}"))

@@ -9,7 +9,7 @@ from mull.settings.environment import read_environment
 from mull.settings.layers import Settings
 
 ENABLED, EFFORT, BUDGET = "reasoning.enabled", "reasoning.effort", "reasoning.maxTokens"
-HELD = ("config", "profile", "environment", "session")
+HELD = ("config", "profile", "stored", "environment", "session")
 
 
 def settings_of(*said):
@@ -65,8 +65,28 @@ def test_an_effort_of_none_gives_way_to_a_stronger_on_only(layers, level):
         assert wish == Wish(EFFORT, level=level)
 
 
-@given(st.sampled_from(HELD), st.sampled_from(HELD), st.sampled_from(HELD))
-def test_br_006_off_beats_a_budget_and_a_budget_beats_a_level_and_on(one, two, three):
-    low = ((two, BUDGET, 5000), (three, EFFORT, "high"))
-    assert wish_of(settings_of((one, ENABLED, False), *low)) == Wish(ENABLED, level="none")
-    assert wish_of(settings_of((one, ENABLED, True), *low)) == Wish(BUDGET, budget=5000)
+@given(st.permutations(HELD))
+def test_of_contradicting_words_the_stronger_layer_wins(layers):
+    one, two = layers[:2]
+    one_is_later = HELD.index(one) > HELD.index(two)
+    off, level = Wish(ENABLED, level="none"), Wish(EFFORT, level="high")
+    budget = Wish(BUDGET, budget=5000)
+    both = Wish(BUDGET, level="high", budget=5000)
+
+    def of(first, second):
+        return wish_of(settings_of((one, *first), (two, *second)))
+
+    assert of((ENABLED, False), (EFFORT, "high")) == (off if one_is_later else level)
+    assert of((ENABLED, False), (BUDGET, 5000)) == (off if one_is_later else budget)
+    assert of((EFFORT, "high"), (BUDGET, 5000)) == (level if one_is_later else both)
+    none = Wish(EFFORT, level="none")
+    assert of((EFFORT, "none"), (BUDGET, 5000)) == (none if one_is_later else budget)
+
+
+def test_words_said_together_are_two_wishes_and_off_overrides_both():
+    settings = Settings()
+    settings.replace("config", {BUDGET: 5000, EFFORT: "high"})
+    assert wish_of(settings.snapshot()) == Wish(BUDGET, level="high", budget=5000)
+    assert wish_of(settings.snapshot()).words == "5,000 tokens, else high"
+    settings.replace("config", {BUDGET: 5000, EFFORT: "high", ENABLED: False})
+    assert wish_of(settings.snapshot()) == Wish(ENABLED, level="none")

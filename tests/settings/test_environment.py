@@ -120,3 +120,52 @@ def test_the_model_has_a_variable():
     assert read_environment({"MULL_MODEL": "a/b/high"}).model == "a/b/high"
     assert refusal({"MULL_MODEL": "a b"}).startswith('MULL_MODEL: the model cannot be "a b"')
     assert refusal({"MULL_MODEL": "a/0"}).startswith('MULL_MODEL: "a/0" asks for a budget of 0')
+
+
+def test_a_level_in_the_model_and_another_beside_it_are_told():
+    said = read_environment({"MULL_MODEL": "a/b/low", "REASONING_EFFORT": "high"})
+    assert said.warnings == (
+        'MULL_MODEL is "a/b/low": reasoning.effort=high in the environment holds for other models'
+        " only",
+    )
+    assert read_environment({"MULL_MODEL": "a/b/low", "REASONING_EFFORT": "low"}).warnings == ()
+    assert read_environment({"MULL_MODEL": "a/b/low", "MULL_CONTEXT_LIMIT": "9"}).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("level", "environ", "word"),
+    [
+        ("low", {"THINKING": "off"}, "reasoning.enabled=false"),
+        ("5000", {"THINKING": "off"}, "reasoning.enabled=false"),
+        ("none", {"THINKING": "on"}, "reasoning.enabled=true"),
+        ("5000", {"REASONING_EFFORT": "none"}, "reasoning.effort=none"),
+        ("none", {"MULL_REASONING_MAX_TOKENS": "5000"}, "reasoning.maxTokens=5000"),
+    ],
+)
+def test_a_level_in_the_model_and_a_variable_that_contradicts_it_are_told(level, environ, word):
+    said = read_environment({"MULL_MODEL": f"a/b/{level}", **environ})
+    assert said.warnings == (
+        f'in the environment {word} and "a/b/{level}" contradict each other: keep one of them',
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("reasoning.enabled=false", "reasoning.effort=high"),
+        ("reasoning.enabled=false", "reasoning.maxTokens=5000"),
+        ("reasoning.enabled=true", "reasoning.effort=none"),
+        ("reasoning.effort=none", "reasoning.maxTokens=5000"),
+    ],
+)
+def test_variables_that_contradict_each_other_on_thinking_are_told(one, two):
+    environ = {env_name(key): value for key, value in (one.split("="), two.split("="))}
+    (told,) = read_environment(environ).warnings
+    assert one in told
+    assert two in told
+    assert told.endswith("contradict each other: keep one of them")
+
+
+def test_an_effort_and_a_budget_in_the_environment_are_two_requests():
+    environ = {"THINKING": "on", "REASONING_EFFORT": "high", "MULL_REASONING_MAX_TOKENS": "5000"}
+    assert read_environment(environ).warnings == ()

@@ -1,5 +1,7 @@
 """Which layer wins, what a model's name adds, and that a refused change changes nothing."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from mull.neutral.errors import SettingError
 from mull.neutral.target import Interleaved, ModelFacts
 from mull.settings.layers import LAYERS, Settings
 from mull.settings.presets import preset_values
-from mull.settings.registry import REGISTRY
+from mull.settings.registry import REGISTRY, parse_all
 
 KIMI = preset_values(ModelFacts(interleaved=Interleaved("reasoning_content")))
 
@@ -23,13 +25,13 @@ def test_everything_is_the_default_at_first():
 
 def test_later_layers_win_in_this_order():
     assert LAYERS == (
-        "default", "preset", "config", "profile", "environment", "session", "request",
+        "default", "preset", "config", "profile", "stored", "environment", "session", "request",
     )  # fmt: skip
     settings, key = Settings(), "reasoning.effort"
-    levels = iter(("minimal", "low", "medium", "high", "xhigh", "max"))
+    levels = iter(("none", "minimal", "low", "medium", "high", "xhigh", "max"))
     preset = {key: next(levels)}
     assert settings.snapshot(preset=preset).origin(key) == "preset"
-    for layer in ("config", "profile", "environment", "session"):
+    for layer in ("config", "profile", "stored", "environment", "session"):
         level = next(levels)
         settings.set(key, level, layer)
         snapshot = settings.snapshot(preset=preset)
@@ -121,13 +123,92 @@ def test_a_level_in_the_model_acts_at_its_layer_and_clears_lower_budgets():
     settings = Settings()
     settings.set("reasoning.maxTokens", 4000, "config")
     settings.set("reasoning.maxTokens", 5000, "profile")
-    settings.replace("profile", {"reasoning.maxTokens": 5000, "reasoning.effort": "low"}, "a/b/med")
+    settings.replace("stored", {"reasoning.effort": "low"}, "a/b/med")
     snapshot = settings.snapshot()
     assert snapshot.model == "a/b"
     assert (snapshot["reasoning.effort"], snapshot["reasoning.maxTokens"]) == ("medium", None)
-    assert snapshot.origin("reasoning.effort") == "profile"
+    assert snapshot.origin("reasoning.effort") == "stored"
     settings.set("reasoning.maxTokens", 6000)
     assert settings.snapshot()["reasoning.maxTokens"] == 6000
+    assert settings.snapshot()["reasoning.effort"] == "medium"
+
+
+def test_a_level_in_the_model_and_a_budget_said_in_the_same_place_are_two_wishes():
+    settings = Settings()
+    settings.replace("profile", {"reasoning.maxTokens": 5000, "reasoning.effort": "low"}, "a/b/med")
+    snapshot = settings.snapshot()
+    assert (snapshot["reasoning.effort"], snapshot["reasoning.maxTokens"]) == ("medium", 5000)
+
+
+def test_a_session_goes_on_with_its_model_and_the_environment_may_say_its_level():
+    settings = Settings()
+    settings.set_model("a/b/low", "stored")
+    settings.set_model("c/d/high", "environment")
+    assert (settings.snapshot().model, settings.model_name) == ("a/b", "a/b/low")
+    assert settings.snapshot()["reasoning.effort"] == "low"
+    settings.set_model("b/high", "environment")
+    assert settings.snapshot().model == "a/b"
+    assert settings.snapshot()["reasoning.effort"] == "high"
+    settings.set_model("b", "environment")
+    assert settings.snapshot()["reasoning.effort"] == "low"
+    settings.set_model("c/d")
+    assert (settings.snapshot().model, settings.snapshot()["reasoning.effort"]) == ("c/d", None)
+
+
+def test_what_is_said_later_in_one_layer_replaces_what_it_contradicts():
+    settings, effort, budget = Settings(), "reasoning.effort", "reasoning.maxTokens"
+    settings.set("reasoning.enabled", False)
+    settings.set(budget, 5000)
+    assert settings.snapshot()["reasoning.enabled"] is True
+    settings.set(effort, "low")
+    assert (settings.snapshot()[effort], settings.snapshot()[budget]) == ("low", None)
+    settings.set(budget, 6000)
+    assert (settings.snapshot()[effort], settings.snapshot()[budget]) == ("low", 6000)
+    settings.set_model("a/b/none")
+    assert (settings.snapshot()[effort], settings.snapshot()[budget]) == ("none", None)
+    settings.set("reasoning.enabled", True)
+    assert settings.snapshot()[effort] is None
+
+
+@pytest.mark.parametrize(
+    ("model", "values"),
+    [
+        ("a/b/low", {"reasoning.effort": "high"}),
+        ("a/b/low", {"reasoning.effort": "none"}),
+        ("a/b/low", {"reasoning.enabled": False}),
+        ("a/b/none", {"reasoning.enabled": True}),
+        ("a/b/none", {"reasoning.maxTokens": 5000}),
+        ("a/b/4000", {"reasoning.maxTokens": 5000}),
+        ("a/b/4000", {"reasoning.effort": "none"}),
+        ("a/b/4000", {"reasoning.enabled": False}),
+    ],
+)
+def test_words_said_together_that_contradict_each_other_are_refused(model, values):
+    settings = Settings()
+    before = settings.snapshot()
+    ((key, value),) = values.items()
+    shown = {True: "true", False: "false"}.get(value, value)
+    text = f'{key}={shown} and "{model}" contradict each other: keep one of them'
+    with pytest.raises(SettingError, match=f"^{re.escape(text)}$"):
+        settings.say(values, model)
+    assert settings.snapshot() == before
+
+
+@pytest.mark.parametrize(
+    ("model", "values"),
+    [
+        ("a/b/low", {"reasoning.effort": "LOW"}),
+        ("a/b/low", {"reasoning.maxTokens": 5000}),
+        ("a/b/low", {"reasoning.enabled": True}),
+        ("a/b/none", {"reasoning.enabled": False}),
+        ("a/b/4000", {"reasoning.effort": "high"}),
+        ("a/b", {"reasoning.effort": "high", "reasoning.maxTokens": 5000}),
+    ],
+)
+def test_words_said_together_that_agree_all_hold(model, values):
+    settings = Settings()
+    settings.say(values, model)
+    assert settings.said().items() >= parse_all(values).items()
 
 
 def test_a_number_in_the_model_is_a_budget():
@@ -197,9 +278,10 @@ def test_ec_005_a_loaded_profile_holds_at_once_over_the_session():
     settings.replace("config", {"context.limit": 9000})
     settings.set_model("a/b/high")
     settings.set("reasoning.includeInResponse", False)
+    settings.replace("stored", {"reasoning.maxSeconds": 3}, "a/b")
     gone = settings.load_profile({"reasoning.stripFromContext": "all"}, "c/d")
     snapshot = settings.snapshot()
-    assert gone == ("reasoning.includeInResponse", "reasoning.effort", "reasoning.maxTokens")
+    assert gone == ("reasoning.includeInResponse", "reasoning.effort", "reasoning.maxSeconds")
     assert snapshot.model == "c/d"
     assert snapshot["reasoning.includeInResponse"] is True
     assert snapshot["reasoning.stripFromContext"] == "all"
@@ -268,14 +350,14 @@ def test_one_requests_values_have_no_layer_to_stay_in():
 @given(
     key=st.one_of(st.text(), st.sampled_from(list(REGISTRY))),
     value=st.one_of(st.text(), st.integers(), st.floats(), st.booleans(), st.none()),
-    layer=st.sampled_from(["config", "profile", "environment", "session"]),
+    layer=st.sampled_from(["config", "profile", "stored", "environment", "session"]),
 )
 def test_err_001_a_refused_change_leaves_every_value_and_an_accepted_one_all_others(
     key, value, layer
 ):
     settings = Settings()
     settings.replace("config", {"reasoning.effort": "low"}, "a/b")
-    settings.set("reasoning.maxTokens", 7)
+    settings.set("context.limit", 7)
     before = settings.snapshot()
     try:
         settings.set(key, value, layer)

@@ -78,8 +78,8 @@ def test_req_think_006_6_every_setting_can_be_saved():
         "model": lambda s: "a/b",
     }
     settings = Settings()
-    for key, setting in REGISTRY.items():
-        settings.set(key, other[setting.kind](setting))
+    others = {key: other[setting.kind](setting) for key, setting in REGISTRY.items()}
+    settings.replace("session", others)
     chosen = settings.snapshot().chosen()
     assert set(chosen) == set(REGISTRY)
     data = profile_to_json(Profile(settings=chosen), "work")
@@ -194,7 +194,7 @@ def test_a_file_that_says_null_unsets_and_old_files_say_what_they_said():
         (
             written(colour="blue"),
             'profile "work": "colour" is unknown, '
-            "use version, provider, model, parameters or settings",
+            "use version, provider, model, baseUrl, parameters or settings",
         ),
         (
             written(settings={"reasoning.efort": "high"}),

@@ -76,6 +76,8 @@ def test_the_other_defaults():
         "compression.threshold": 0.85,
         "compression.strategy": "middle-out",
         "compression.model": None,
+        "tools.mode": None,
+        "tools.sandbox": "auto",
         "tools.onDemandOver": 40,
         "tools.onDemandTokens": 12_000,
         "terminal.notify": "bell",

@@ -1,6 +1,7 @@
 """tools.toml: the user's rules, a project's, and the one thing that mull writes."""
 
 import os
+import re
 import tomllib
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from mull.neutral.errors import ConfigError, SettingError
 from mull.policy.approval import Rule
-from mull.store.approvals import ToolPolicy, allow_always, load_policy
+from mull.store.approvals import RuleFile, ToolPolicy, load_policy
 
 
 @pytest.fixture
@@ -154,13 +155,34 @@ def test_a_project_has_no_say_about_folders(places):
 def test_always_adds_one_rule_for_one_folder_and_leaves_the_rest(places, before, after):
     here = f'folders."{places[1]}"'
     own(places, before.replace("HERE", here))
-    allow_always(*places, "run(make)")
-    assert (places[0] / "tools.toml").read_text() == after.replace("HERE", here)
+    shown = RuleFile(*places).preview(["run(make)"])
+    RuleFile(*places).keep(["run(make)"])
+    written = (places[0] / "tools.toml").read_text()
+    assert written == after.replace("HERE", here)
+    if before == after:
+        assert shown == ""
+        return
+    head, _, lines = shown.partition("\n")
+    number = re.fullmatch(rf"{places[0]}/tools\.toml, line (\d+):", head)
+    first = int(number[1]) - 1
+    there = written.split("\n")[first : first + lines.count("\n") + 1]
+    assert lines.split("\n") == there
+    assert '  "run(make)",' in there
+    assert len(there) <= len(after.split("\n")) - len(before.split("\n")) + 1
+
+
+def test_what_is_shown_of_several_rules_is_what_is_written(places):
+    own(places, '[tools]\nallow = ["edit"]\n')
+    rules = ["edit(a/**)", "edit(b/**)"]
+    shown = RuleFile(*places).preview(rules).split("\n")
+    RuleFile(*places).keep(rules)
+    assert shown[0].endswith("tools.toml, line 4:")
+    assert (places[0] / "tools.toml").read_text().split("\n")[3:-1] == shown[1:]
 
 
 def test_always_makes_the_file_where_there_is_none(places):
     config, folder = places[0] / "new", places[1]
-    allow_always(config, folder, "edit(src/**)")
+    RuleFile(config, folder).keep(["edit(src/**)"])
     assert load_policy(config, folder).rules == (Rule("allow", "edit", "src/**", "tools.toml"),)
     assert load_policy(config, folder.parent).rules == ()
     assert oct((config / "tools.toml").stat().st_mode)[-3:] == "600"
@@ -179,13 +201,13 @@ def test_a_form_that_cannot_be_added_to_is_left_alone(places, text):
     text = text.replace("HERE", str(places[1]))
     own(places, text)
     with pytest.raises(ConfigError):
-        allow_always(*places, "run(make)")
+        RuleFile(*places).keep(["run(make)"])
     assert (places[0] / "tools.toml").read_text() == text
 
 
 def test_always_takes_only_rules(places):
     with pytest.raises(SettingError):
-        allow_always(*places, "run(")
+        RuleFile(*places).keep(["run("])
     assert not (places[0] / "tools.toml").exists()
 
 
@@ -195,6 +217,6 @@ def test_any_command_can_be_allowed_for_good(tmp_path_factory, command):
     folder = tmp_path_factory.mktemp("always")
     rule = f"run({command})"
     for one in ("edit", rule, rule):
-        allow_always(folder, folder, one)
+        RuleFile(folder, folder).keep([one])
     tables = tomllib.loads((folder / "tools.toml").read_text())
     assert tables == {"folders": {str(folder): {"allow": [rule, "edit"]}}}

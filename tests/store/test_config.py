@@ -83,7 +83,9 @@ def test_providers_and_models_go_over_the_catalog_in_its_own_shape(path):
             "name": "Acme",
             "api": "https://llm.acme.example/v1",
             "env": ["ACME_KEY"],
-            "models": {"big": {"source": "your config.toml", "reasoning": True}},
+            "models": {
+                "big": {"source": "your config.toml", "own_reasoning": True, "reasoning": True}
+            },
         }
     }
     assert config.compat_rows[0] == {"match": {"provider": "acme"}, "dialect": "openai-chat"}

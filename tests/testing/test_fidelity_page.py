@@ -79,7 +79,7 @@ def test_a_case_names_who_does_not_keep_it():
 
 def test_a_system_that_is_measured_twice_is_counted_once():
     case = "kimi/parallel/streaming"
-    said = page(mull=result(), mull_defaults=result(), forgetful=result(lost=[case]))
+    said = page(mull=result(), forgetful=result(lost=[case]))
     (row,) = (line for line in said.splitlines() if line.startswith(f"| `{case}` |"))
     assert row.endswith("| 1 of 1 | – forgetful |")
 

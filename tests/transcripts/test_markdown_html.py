@@ -169,3 +169,48 @@ def test_an_answer_of_a_model_is_laid_out():
 def test_the_cost_grows_with_the_text_alone(unit):
     with ends():
         markdown_html(unit * (100_000 // len(unit)))
+
+
+DOCS = '<a href="https://docs.example/a" rel="noopener noreferrer nofollow">'
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("See [the docs][d].", f"See {DOCS}the docs</a>."),
+        ("[D][] and [d]", f"{DOCS}D</a> and {DOCS}d</a>"),
+        ("**[the *docs*][D ]**", f"{DOCS}<strong>the <em>docs</em></strong></a>"),
+        ("![p][d]", f"{DOCS}🖼 p</a>"),
+        ("[`x`][d] `[y][d]`", f"{DOCS}<code>x</code></a> <code>[y][d]</code>"),
+        ("[x](https://docs.example/a) [d]", f"{DOCS}x</a> {DOCS}d</a>"),
+    ],
+)
+@pytest.mark.parametrize(
+    "whole",
+    [
+        "{}\n\n[d]: https://docs.example/a",
+        '[d]: <https://docs.example/a> "A title"\n\n{}',
+        "{}\n\n[D]: https://docs.example/a 'Title'\n\n[d]: https://other.example\n",
+    ],
+)
+def test_references_are_links_to_what_is_defined(text, html, whole):
+    assert markdown_html(whole.format(text)) == f'<p dir="auto">{html}</p>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[a][other]\n\n[d]: https://x.example",
+        "```\n[d]: https://x.example\n```\n\n[a][d]",
+        "[a]: https://x.example is defined, and nothing refers to it",
+    ],
+)
+def test_references_that_nothing_defines_stay_as_they_are_written(text):
+    shown = markdown_html(text)
+    assert "[a]" in shown
+    assert "]: " in shown
+
+
+def test_a_reference_leads_nowhere_but_to_the_web():
+    shown = markdown_html("[a][d]\n\n[d]: javascript:alert(1)")
+    assert shown == '<p dir="auto">[a](javascript:alert(1))</p>'

@@ -430,7 +430,10 @@ def test_every_recorded_request_is_read_with_its_reasoning():
 
 def test_what_has_no_place_in_a_session_is_told():
     system = [{"type": "text", "text": "Be kind."}, {"type": "image", "source": {"type": "file"}}]
-    body = {"system": system, "messages": [{"role": "user", "content": "hi"}]}
+    body = {"system": system, "messages": [{"role": "user", "content": "hi", "x_new": 1}]}
     told = []
     read_transcript(json.dumps(body).encode(), tell=told.append)
-    assert told == ["not imported, because sessions cannot hold it: system[1]"]
+    assert told == [
+        "not imported, because sessions cannot hold it: messages[0].x_new",
+        "not imported, because sessions cannot hold it: 1 of the system prompt's parts",
+    ]

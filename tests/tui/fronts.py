@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
 
 from mull.agent.engine import Engine
@@ -179,15 +180,21 @@ def answer(text: str, thought: str = "hm", usage: dict[str, Any] | None = None) 
     )
 
 
+def sessions_of(folder: Path) -> Path:
+    """The store of the conversations in a folder."""
+    return folder.with_name(f"{folder.name}-store") / "sessions.db"
+
+
 @contextmanager
 def at_terminal(folder: Any, *replies: Reply, model: str = "zai/glm-4.7", **more: Any):
     """A conversation over a scripted server, or with models `elsewhere`, where nobody answers.
 
-    `more` goes to the session.
+    `more` goes to the session. Its store is beside the folder: the names of its files hold letters
+    that differ from run to run, and whoever completes a file would find them.
     """
     front, sets = more.pop("front", None), more.pop("sets", ())
     elsewhere = more.pop("elsewhere", False)
-    store = SqliteSessions(folder / "sessions.db")
+    store = SqliteSessions(sessions_of(folder))
     with ScriptedServer(list(replies)) as server:
         url = None if elsewhere else server.url
         info = store.create(folder=str(folder), model=model, base_url=url)

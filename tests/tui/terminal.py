@@ -181,6 +181,13 @@ class Terminal:
         self.wait_for(lambda terminal: text[-20:] in terminal.text)
         self.press("enter")
 
+    def choose(self, row: int) -> None:
+        """Answer a question with the row of this number, once the list is there."""
+        self.wait_for(re.compile(r"^❯ \d\. ", re.MULTILINE))
+        self.type(str(row))
+        self.wait_for(f"❯ {row}. ")
+        self.press("enter")
+
     def paste(self, text: str) -> None:
         """Put text in as a terminal does that tells pasting from typing."""
         self.type(f"\x1b[200~{text}\x1b[201~")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import pty
+import termios
 from contextlib import suppress
 from io import StringIO
 
@@ -18,6 +21,7 @@ from prompt_toolkit.layout import Layout
 from mull.tui.screen import bottom
 from mull.tui.screen.bottom import InlineApplication, InlineOutput, InlineScreen
 from mull.tui.screen.echo import Echo
+from mull.tui.screen.keyboard import Keyboard
 from mull.tui.screen.painter import Frame
 from mull.tui.text.lines import PLAIN, Span
 
@@ -106,3 +110,41 @@ def test_a_lost_reply_holds_the_last_lines_up_for_a_while_only(monkeypatch):
     monkeypatch.setattr(bottom, "_REPLY", 0.05)
     monkeypatch.setattr("mull.tui.screen.pace._LOST", 0.3)
     assert asyncio.run(_drawn_at_the_end(20_000, replies=False)) == [*LINES]
+
+
+def test_a_part_of_mull_that_shares_the_keyboard_leaves_its_mode_alone():
+    """A key pressed while the viewer opens would be echoed, and move everything drawn after it."""
+    master, slave = pty.openpty()
+    out = StringIO()
+    with os.fdopen(master, "wb"), os.fdopen(slave) as stdin:
+        keyboard = Keyboard(stdin, InlineOutput(out, lambda: Size(24, 80)), environ={})
+        with keyboard.raw_mode():
+            raw, written = termios.tcgetattr(slave), out.getvalue()
+            with keyboard.shared(), keyboard.cooked_mode():
+                assert termios.tcgetattr(slave) == raw
+            assert out.getvalue() == written
+            with keyboard.cooked_mode():  # another program gets its usual mode
+                assert termios.tcgetattr(slave)[3] & termios.ECHO
+            assert not termios.tcgetattr(slave)[3] & termios.ECHO
+
+
+def test_a_question_waits_again_when_the_screen_is_back():
+    """Whoever has just closed an editor or a viewer has not seen it yet."""
+    app = InlineApplication(
+        Echo(Buffer(), lambda: True),
+        lambda: None,
+        key_bindings=KeyBindings(),
+        output=InlineOutput(out := StringIO(), lambda: Size(24, 80)),
+        input=DummyInput(),
+    )
+    happened = []
+    app.on_lent = lambda: happened.append("lent")
+    app.on_returned = lambda: happened.append("returned")
+    app._running_in_terminal = True
+    app.output.flush()
+    written = out.getvalue()
+    app._on_resize()
+    app.output.flush()
+    assert out.getvalue() == written  # it would erase what is over the screen, and draw nothing
+    app._running_in_terminal = False
+    assert happened == ["lent", "returned"]

@@ -35,13 +35,16 @@ DOCUMENT_004 = {
   Recommended output buffer: 25,000 tokens""",
 }
 
+PRESET = "· This model makes use of its earlier thinking; a preset sends it (see /set)"
+
 
 @pytest.mark.parametrize("name", DOCUMENT_004)
 def test_document_004_the_lines_after_a_switch(tmp_path, monkeypatch, name):
     for provider in ("ANTHROPIC", "GEMINI", "OPENAI"):
         monkeypatch.setenv(f"{provider}_API_KEY", "k" * 24)
     with at_terminal(tmp_path, elsewhere=True) as talk:
-        assert drive(talk, f"/model {name}") == DOCUMENT_004[name]
+        said = drive(talk, f"/model {name}")
+    assert said.removeprefix(DOCUMENT_004[name]).split() == PRESET.split()
 
 
 def test_the_next_request_goes_to_the_model_that_was_named(tmp_path):
@@ -201,8 +204,7 @@ Thinking: medium effort (~50% of output budget)
   levels     low, medium, high
   shown      yes
   kept       Thinking is stored in full; earlier thinking is
-             not sent back (reasoning.includeInContext is
-             false, default)."""
+             sent back (reasoning.includeInContext, preset)."""
     )
 
 
@@ -279,8 +281,8 @@ def test_what_a_refusal_taught_is_told_at_once(tmp_path):
 
 
 def test_the_key_goes_on_from_what_on_came_to(talk):
-    drive(talk, "/model mistral/zai-glm-latest")
-    assert next_level(talk.session.target, talk.session.snapshot()) == "low"
+    assert "Thinking: high effort" in drive(talk, "/model mistral/zai-glm-latest")
+    assert next_level(talk.session.target, talk.session.snapshot()) == "max"
     assert "Thinking: high effort" in drive(talk, "/thinking on")
     assert next_level(talk.session.target, talk.session.snapshot()) == "max"
 
@@ -348,3 +350,11 @@ def test_a_model_without_levels_says_so(talk):
     drive(talk, "/model openai/gpt-4o")
     cycle_level(talk)
     assert talk.text == "openai/gpt-4o has no levels to choose from"
+
+
+@pytest.mark.parametrize("end", ["none", "4000"])
+def test_a_name_and_a_budget_of_one_command_must_not_contradict_each_other(talk, end):
+    before = talk.session.info
+    with pytest.raises(SettingError, match="contradict each other"):
+        drive(talk, f"/model zai/glm-4.5/{end} --thinking-budget=5000")
+    assert talk.session.info == before

@@ -62,6 +62,14 @@ def test_context_says_what_the_provider_counted(tmp_path):
     assert 20_000 < ours < 21_000
     assert 30_000 < int(used) < 30_100, "the provider's count, and the answer since"
     assert int(window) == 204_800
+    rows = {
+        line[3:25].strip(): int(line.split()[-2].replace(",", ""))
+        for line in text.split("\n")
+        if line.endswith("%")
+    }
+    assert rows["provider counts more"] == int(used) - ours
+    assert rows["your messages"] < 21_000
+    assert sum(rows.values()) == int(window)
 
 
 def test_context_in_colours_has_no_letters_in_its_bar(tmp_path):

@@ -8,13 +8,14 @@ from contextlib import nullcontext
 import pytest
 
 from mull.agent.attachments import expand_mentions
+from mull.agent.sandbox.cage import Cage
 from mull.agent.setup import load_setup
 from mull.agent.toolbox import Toolbox
 from mull.history.log import Entry
 from mull.neutral.errors import LocalError, SessionError
 from mull.transcripts.reading import read_transcript
 from mull.tui.commands.look import _SHOWN
-from mull.tui.commands.tools import MODES
+from mull.tui.commands.tools import MODES, cycle_mode
 from mull.tui.conversation.thought import MODES as VIEWS
 from mull.tui.screen.theme import THEMES
 from tui.fronts import FakeFront, answer, at_terminal, drive
@@ -201,8 +202,24 @@ def test_tools_are_chosen_by_group_and_name(tooled):
     assert set(tooled.session.tools) == {"edit", "jobs", "run"}
 
 
+@pytest.mark.parametrize("why", ["", "there is none"])
+def test_a_key_goes_through_the_modes_that_are_possible(tooled, monkeypatch, why):
+    monkeypatch.setattr(Cage, "why_not", lambda self, **_: why)
+    seen = []
+    for _ in range(8):
+        cycle_mode(tooled)
+        seen.append(tooled.session.toolbox.gate.mode)
+    possible = ["accept-edits", "read-only", *([] if why else ["auto"]), "ask"]
+    assert seen == (possible * 3)[:8]
+    if why:
+        with pytest.raises(LocalError, match="the mode auto needs the sandbox"):
+            drive(tooled, "/tools auto")
+        assert tooled.session.toolbox.gate.mode != "auto"
+
+
 @pytest.mark.parametrize("mode", MODES)
-def test_the_approval_mode_is_set(tooled, mode):
+def test_the_approval_mode_is_set(tooled, mode, monkeypatch):
+    monkeypatch.setattr(Cage, "why_not", lambda self, **_: "")
     assert drive(tooled, f"/tools {mode}").startswith(f"Approval: {mode}, {MODES[mode]}"[:40])
     assert tooled.session.toolbox.gate.mode == mode
 

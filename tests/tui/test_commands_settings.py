@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 from pathlib import Path
 
 import pytest
 
-from mull.agent.setup import profiles
-from mull.neutral.errors import LocalError, ProfileError, SettingError, UnknownModel
+from mull.agent.engine import Engine
+from mull.agent.opening import Opening
+from mull.agent.setup import load_setup, profiles
+from mull.neutral.errors import (
+    LocalError,
+    ProfileError,
+    RefusedError,
+    SettingError,
+    UnknownModel,
+)
 from mull.settings.profile import Parameters, Profile
 from mull.settings.registry import REGISTRY, format_value
-from tui.fronts import FakeFront, answer, at_terminal, drive
+from mull.store.sessions.sqlite import SqliteSessions
+from mull.testing.server import Reply
+from mull.tui.desk import SessionDesk
+from tui.fronts import FakeFront, answer, at_terminal, drive, sessions_of
 
 
 def test_set_alone_shows_every_value_with_its_layer(tmp_path, monkeypatch):
@@ -19,7 +32,7 @@ def test_set_alone_shows_every_value_with_its_layer(tmp_path, monkeypatch):
     with at_terminal(tmp_path) as talk:
         text = drive(talk, "/set context.limit 1000", "/set")
     rows = {line.split()[0]: line.split()[1:] for line in text.split("\n") if line.strip()}
-    assert rows["model"] == ["zai/glm-4.7", "(session)"]
+    assert rows["model"] == ["zai/glm-4.7", "(stored)"]
     assert rows["reasoning.effort"] == ["low", "environment"]
     assert rows["context.limit"] == ["1000", "session"]
     assert rows["reasoning.includeInContext"] == ["true", "preset"]
@@ -112,7 +125,7 @@ def test_a_profile_saved_here_brings_model_and_settings_back_at_once(talk):
     assert snapshot.origin("reasoning.stripFromContext") == "profile"
     assert snapshot["context.limit"] is None
     assert snapshot["reasoning.effort"] is None
-    assert talk.session.info.settings == {}
+    assert talk.session.info.settings == profile.settings  # what a resumed session goes on with
     assert talk.session.engine.setup.profile_name == "careful"
 
 
@@ -149,7 +162,7 @@ def test_what_the_environment_overrules_is_told(tmp_path, monkeypatch):
     with at_terminal(tmp_path) as talk:
         drive(talk, "/set reasoning.effort high", "/profile save hard")
     monkeypatch.setenv("MULL_REASONING_EFFORT", "low")
-    (tmp_path / "sessions.db").unlink()
+    sessions_of(tmp_path).unlink()
     with at_terminal(tmp_path) as talk:
         text = drive(talk, "/profile load hard")
     assert "reasoning.effort is overridden by the environment: low" in " ".join(text.split())
@@ -182,7 +195,10 @@ def test_profiles_are_listed_shown_chosen_and_deleted(talk):
     assert drive(talk, "/profile set-default two") == "The default profile is now two."
     assert drive(talk, "/profile list") == "   one  zai/glm-4.7\n*  two  zai/glm-4.7"
     shown = drive(talk, "/profile show one")
-    assert shown == "Profile one\n  model             zai/glm-4.7\n  reasoning.effort  high"
+    assert shown == (
+        "Profile one\n  model             zai/glm-4.7\n"
+        f"  baseUrl           {talk.server.url}\n  reasoning.effort  high"
+    )
     assert " ".join(drive(talk, "/profile delete two").split()) == (
         "Deleted profile two. It was the default; there is no default profile now."
     )
@@ -204,3 +220,58 @@ def test_what_is_shown_can_be_set_again(talk):
         if setting.default is not None:
             drive(talk, f"/set {key} {format_value(setting.default)}")
             assert talk.session.snapshot()[key] == setting.default
+
+
+@pytest.mark.parametrize(
+    "model", ["openai-compatible/zed", "anthropic/claude-sonnet-4-5", "someone/their-model"]
+)
+def test_a_profile_saved_here_comes_back_with_its_address(tmp_path, model):
+    refused = Reply.json({"error": {"message": "no"}}, 403)
+    with at_terminal(tmp_path, refused, model=model) as talk:
+        drive(talk, "/thinking effort high", "/profile save own")
+        assert profiles().load("own").base_url == talk.server.url
+        drive(talk, "/model zai/glm-4.7/low")
+        assert talk.session.address is None
+        drive(talk, "/profile load own")
+        assert talk.session.address == talk.session.info.base_url == talk.server.url
+        assert talk.session.snapshot()["reasoning.effort"] == "high"
+        assert talk.session.snapshot().origin("reasoning.effort") == "profile"
+        drive(talk, "/model zai/glm-4.7")
+        assert talk.session.address is None  # it is the address of the profile's provider only
+        assert talk.session.target.endpoint != talk.server.url
+        drive(talk, f"/model {model}")
+        with contextlib.suppress(RefusedError):
+            drive(talk, "hi")
+        assert len(talk.server.requests) == 1
+
+
+def test_a_level_said_after_a_budget_or_off_holds(tmp_path):
+    with at_terminal(tmp_path, model="anthropic/claude-sonnet-4-5") as talk:
+        for before in ("/thinking budget 5000", "/thinking off", "/set reasoning.maxTokens 5000"):
+            drive(talk, before)
+            assert drive(talk, "/thinking effort low").endswith("Thinking: low (22,016 tokens)")
+            assert talk.session.info.settings == {"reasoning.effort": "low"}
+        text = drive(talk, "/thinking budget 5000")
+        assert "Thinking: 5,000 tokens" in text
+        assert "The budget overrides the effort" in text
+
+
+def test_a_new_session_is_like_the_last_one_and_no_stronger(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store = SqliteSessions(tmp_path / "sessions.db")
+    begin = Opening(str(tmp_path), model="openai-compatible/m/low", base_url="http://127.0.0.1:9")
+    engine = Engine(load_setup())
+
+    async def play():
+        desk = SessionDesk(engine, store, begin, lambda: None, print)
+        first = await desk.open()
+        first.set("reasoning.maxSeconds", 3)
+        again = await desk.open(new=True)
+        said = again.snapshot()
+        await engine.close()
+        return said, again.info
+
+    said, info = asyncio.run(play())
+    assert (said["reasoning.effort"], said["reasoning.maxSeconds"]) == ("low", 3)
+    assert (info.model, info.base_url) == ("openai-compatible/m/low", "http://127.0.0.1:9")
+    store.close()

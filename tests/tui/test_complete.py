@@ -233,7 +233,8 @@ def test_the_file_whose_letters_are_closest_together_comes_first(tmp_path):
     assert found == ["d4/file_99.py", "d14/file_199.py", "a/do4/files9x9.py"]
 
 
-def test_enter_takes_the_command_that_is_offered(talk):
+def test_enter_takes_the_command_that_is_offered(talk, tmp_path):
+    (tmp_path / "sessions.db").touch()
     completer = SlashCompleter(lambda: talk)
     assert completer.taken("/mo") == "/model"
     assert completer.taken("/th") == "/thinking"

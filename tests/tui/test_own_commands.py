@@ -49,6 +49,20 @@ def test_files_are_commands_and_folders_are_their_namespaces(tmp_path):
     assert parse_own("x", tmp_path, "# Review\n\nLook hard.").description == "Review"
 
 
+@pytest.mark.parametrize("link", [".mull/commands/pw.md", ".mull/commands/in", ".mull", ".claude"])
+def test_a_link_in_a_project_leads_to_no_command(tmp_path, link):
+    own, project, secret = tmp_path / "config", tmp_path / "project", tmp_path / "secret"
+    for path in ("commands/pw.md", "pw.md"):
+        write(secret / path, "The neighbour's secret.")
+    write(own / "commands/mine.md", "Mine.")
+    (own / "commands/pw.md").symlink_to(secret / "pw.md")
+    place = project / link
+    place.parent.mkdir(parents=True)
+    place.symlink_to(secret / "pw.md" if link.endswith(".md") else secret)
+    found = {one.name: one.is_project for one in find_own(own, project)}
+    assert found == {"mine": False, "pw": False}
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "said"),
     [
@@ -78,7 +92,7 @@ def test_the_users_own_command_is_said_to_the_model_and_offered(talk):
 
 def test_a_projects_command_is_shown_and_asked_about_once_for_each_content(talk, tmp_path):
     path = tmp_path / ".claude/commands/go.md"
-    answers = ["n", "o", "y"]
+    answers = ["no", "once", "always"]
     asked = []
 
     async def ask(question):

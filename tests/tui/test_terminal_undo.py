@@ -27,13 +27,11 @@ def test_undo_puts_files_back_also_after_the_session_was_left(converse, start):
     with ScriptedServer(replies) as server:
         terminal = converse(server)
         terminal.say("edit")
-        terminal.wait_for("[y] yes")
-        terminal.type("y")
+        terminal.choose(1)
         terminal.wait_for("Edited.")
         terminal.wait_idle()
         terminal.say("make")
-        terminal.wait_for("[y] yes")
-        terminal.type("y")
+        terminal.choose(1)
         terminal.wait_for("Ran it.")
         terminal.wait_idle()
         terminal.say("/quit")
@@ -75,9 +73,8 @@ def test_what_a_stopped_command_printed_is_kept_for_the_person_and_the_model(con
     with ScriptedServer(replies) as server:
         terminal = converse(server)
         terminal.say("go")
-        terminal.wait_for("[y] yes")
-        terminal.type("y")
-        terminal.wait_for(lambda t: "second\n" in t.text.split("[y] yes")[-1])
+        terminal.choose(1)
+        terminal.wait_for(lambda t: "1. Yes" not in t.text and "second\n" in t.text)
         terminal.press("esc")
         terminal.wait_for("Interrupted")
         assert "second" in terminal.text

@@ -201,7 +201,7 @@ def test_a_session_comes_back_as_it_was_seen_and_the_command_line_goes_before(co
         terminal.say("/resume shy")
         terminal.wait_for("Resumed session shy")
         wait_seen(terminal, "hidden", AIR)
-        check_told(terminal, "hidden", "session")
+        check_told(terminal, "hidden", "stored")
         terminal.say("/resume open")
         terminal.wait_for("Resumed session open")
         wait_seen(terminal, "preview", SEA)

@@ -117,10 +117,12 @@ def test_a_command_stands_on_the_screen_once_when_it_is_asked_about(converse):
     with ScriptedServer([calls(call("run", command="echo hello")), answer(say("Ok."))]) as server:
         terminal = converse(server)
         terminal.say("go")
-        terminal.wait_for("Run this command?  [y]")
-        assert terminal.text.count("echo hello") == 1
-        assert "tool round" not in terminal.text
-        terminal.type("y")
+        terminal.wait_for("❯ 1. Yes")
+        said = terminal.text.partition("Run this command?")[0]
+        assert said.count("echo hello") == 1
+        assert "Running tools" not in terminal.text
+        assert "waiting for you" in terminal.text
+        terminal.press("enter")
         terminal.wait_for("Ok.")
 
 

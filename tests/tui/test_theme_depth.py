@@ -2,13 +2,14 @@
 
 import pytest
 
-from mull.tui.screen.colour import BLACK, WHITE, Rgb
+from mull.tui.screen.colour import BLACK, PALETTE, WHITE, Rgb, luminance
 from mull.tui.screen.depth import (
     BACKGROUND_QUERY,
     colour_depth,
     environment_background,
     read_background,
 )
+from mull.tui.screen.theme import theme_for
 
 
 @pytest.mark.parametrize(
@@ -68,13 +69,40 @@ def test_the_question_is_osc_11():
     assert BACKGROUND_QUERY == b"\x1b]11;?\x1b\\"
 
 
+USUAL = {
+    "dark": """000000 002b36 0c0c0c 1d1f21 1e1e1e 1e1e2e 24283b 272822 282828 282a36 282c34 263238
+    2b303b 2d353b 2e3440 300a24 303446 32302f 3f3f3f""",
+    "light": "ffffff fdf6e3 fafafa ffffdd fef49c fbf1c7 eff1f5 eee8d5 eeeeee e5e9f0 f2e5bc",
+}
+"""Backgrounds of terminals and of the themes that people choose for them."""
+
+
+@pytest.mark.parametrize("number", [*range(16), 16, 99, -1])
+@pytest.mark.parametrize("form", ["15;{}", "0;{}", "15;default;{}", "default;{}", "{}"])
+@pytest.mark.parametrize("depth", ["truecolor", "256"])
+def test_colorfgbg_says_whether_the_background_is_dark_or_light_and_no_more(number, form, depth):
+    """The shade suits every background that the number may stand for; else there is a bar."""
+    background = environment_background({"COLORFGBG": form.format(number)})
+    theme = theme_for("auto", background, depth)
+    kind = {0: "dark", 8: "dark", 7: "light", 15: "light"}.get(number)
+    assert (theme.thinking.bg is None) == (kind is None)
+    for name in ("dark", "light"):
+        assert theme_for(name, background, depth) == theme_for(name, None, depth)
+    if kind is None:
+        return
+    own = theme_for(kind, None, depth)
+    assert own.thinking == theme.thinking
+    back = theme.thinking.bg
+    shade = luminance(PALETTE[back] if isinstance(back, int) else back)
+    for usual in map(bytes.fromhex, USUAL[kind].split()):
+        assert (shade > luminance(Rgb(*usual))) == (kind == "dark"), usual.hex()
+
+
 @pytest.mark.parametrize(
-    ("value", "background"),
-    [("15;0", BLACK), ("0;15", WHITE), ("0;default;15", WHITE), ("15;default", None), ("", None),
-     ("1;99", None)],
-)  # fmt: skip
-def test_colorfgbg_names_the_background(value, background):
-    assert environment_background({"COLORFGBG": value}) == background
+    "value", ["15;default", "default;default", "15;default;default", "", ";", "0;", "x;y", "15;०"]
+)
+def test_colorfgbg_may_name_no_background(value):
+    assert environment_background({"COLORFGBG": value}) is None
 
 
 def test_without_colorfgbg_the_background_is_unknown():

@@ -261,6 +261,28 @@ def test_of_a_command_the_end_is_shown_also_under_a_name_that_models_know():
     ]  # fmt: skip
 
 
+def test_what_a_command_changed_is_shown_folded_live_and_from_storage():
+    rows = "\n".join(f"+{number}" for number in range(20))
+    diff = f"--- a/a.py\n+++ b/a.py\n@@ -1 +1,20 @@\n-x\n{rows}"
+    live, stored, several = view_of(), view_of(), view_of()
+    for event in [
+        ToolCallDelta(0, "a", "run", '{"command":"make"}'),
+        Finished("tool_calls"),
+        ToolRan("a", "run", "done", diff=diff),
+    ]:
+        live.event(event)
+    stored.message(assistant(ToolCallBlock("a", "run", {"command": "make"})))
+    stored.message(Message(role="tool", blocks=(ToolResultBlock("a", "done", diff=diff),)))
+    shown = said(live.commit())[1:]
+    assert shown[:3] == ["  └ changed a.py +20 −1", "    done", "   1 - x"]
+    assert shown[-1] == "  … 9 more lines"
+    assert said(stored.commit())[1:] == shown
+    more = f"{diff}\nb.bin changed: not text"
+    several.message(assistant(ToolCallBlock("a", "run", {"command": "make"})))
+    several.message(Message(role="tool", blocks=(ToolResultBlock("a", "done", diff=more),)))
+    assert said(several.commit())[1] == "  └ changed 2 files +20 −1"
+
+
 def test_lines_that_were_left_out_are_counted_too():
     kept = Kept(None, 4096)
     for number in range(100_000):

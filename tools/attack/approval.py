@@ -19,7 +19,7 @@ from tools.pictures.screen import TerminalScreen
 from tools.pseudo_terminal import PseudoTerminal, Timeout
 
 _SIZE = (100, 32)
-_PAGE_DOWN, _MOST_PAGES = "\x1b[6~", 6
+_DOWN, _PAGE_DOWN, _MOST_PAGES = "\x1b[B", "\x1b[6~", 6
 _KIND = "Approval"
 _PATIENCE = 40
 _COUNTS = re.compile(r"[+−]([\d,]+)")
@@ -153,7 +153,7 @@ def _answered(
             meddle(place.folder)
             now = _held(place.folder)
             terminal.rest(1)  # keys that come at once belong to the line
-            terminal.press("y\r" if front else "y")
+            terminal.press("1\r")
             with suppress(Timeout):
                 terminal.read_until(lambda heard: b"quite done" in heard or _is_question(heard), 15)
         except Timeout as timeout:
@@ -165,7 +165,7 @@ def _answered(
 
 
 def _is_question(heard: bytes) -> bool:
-    return re.search(rb"yes, once|\[y\]|\by\b.{0,12}yes", _plain(heard)) is not None
+    return re.search(rb"\b1\. Yes", _plain(heard)) is not None
 
 
 def _plain(heard: bytes) -> bytes:
@@ -214,8 +214,8 @@ def _hidden(folder: Path, before: list[str], after: list[str], content: str) -> 
 def _long() -> Iterator[Trial]:
     words = [f"word{number:03}" for number in range(120)]
     forms = {
-        "many lines": "\n".join(f"echo {word}" for word in words),
-        "one long line": "echo " + " ".join(words),
+        "many lines": "\n".join(f"touch {word}" for word in words),
+        "one long line": "touch " + " ".join(words),
     }
     for form, command in forms.items():
         for front in (("--plain",), ()):
@@ -240,7 +240,7 @@ def _cut(place: Home, server: Server, front: tuple[str, ...], words: list[str]) 
             terminal.press("q\r")
             heard = terminal.read_until(_is_question, _PATIENCE) + terminal.rest(1)
             seen = _plain(heard).decode("utf-8", "replace")
-            if b"view the other 80 lines" in _plain(heard):
+            if b"(80 more lines)" in _plain(heard):
                 seen += "".join(_pages(terminal, screen))
         except Timeout as timeout:
             return f"it was not asked about: {str(timeout)[-80:]!r}"
@@ -250,7 +250,8 @@ def _cut(place: Home, server: Server, front: tuple[str, ...], words: list[str]) 
 
 def _pages(terminal: PseudoTerminal, screen: TerminalScreen) -> Iterator[str]:
     """What the viewer shows of the whole, a page after the other."""
-    terminal.press("v")
+    terminal.press(_DOWN * 6)  # looking is the last row
+    terminal.press("\r")
     terminal.rest(1)
     yield screen.text
     for _ in range(_MOST_PAGES):

@@ -41,7 +41,7 @@ from mull.neutral.events import Event, Failed, Finished, Warned
 from mull.neutral.messages import Dialect, Message, user
 from mull.neutral.target import Compat, Limit, ModelFacts, Target
 from mull.policy.approval import Asked, Subject, decide, parse_rule, suggest
-from mull.policy.commands import allow_parts, deny_parts
+from mull.policy.commands import NotUnderstoodError, deny_parts, parse
 from mull.policy.heal.lessons import apply_lessons, lessons_from_json, lessons_to_json
 from mull.policy.prepare import prepare
 from mull.settings.layers import Settings
@@ -323,15 +323,17 @@ def _read_lessons(data: bytes) -> None:
 def _read_command(data: bytes) -> None:
     """A command that a starred rule allows starts nothing but what the rule names."""
     command = data.decode("utf-8", "replace")
-    parts = allow_parts(command)
     deny_parts(command)
+    try:
+        words = [[word.text for word in one.words] for one in parse(command) if one.words]
+    except NotUnderstoodError:
+        words = [["not", "understood"]]
     asked = Asked("run", True, Subject("command", command))
     suggest(asked)
     if decide(asked, "ask", [parse_rule("allow", "run(echo *)")]).verdict == "run":
-        assert parts is not None
-        assert all(part.split()[:1] == ["echo"] for part in parts)
+        assert all(program in ("echo", "cd") for program, *_ in words)
     refused = decide(asked, "yes", [parse_rule("deny", "run(rm *)")]).verdict == "refuse"
-    assert refused or not any(part.startswith("rm ") for part in parts or ())
+    assert refused or not any(each[0] == "rm" for each in words)
 
 
 def _read_markdown(data: bytes) -> None:

@@ -88,8 +88,8 @@ def terminal(look: Look, columns: int = COLUMNS) -> str:
         with run.terminal:
             run.wait(re.escape(f"{scene.MODEL} · "))
             run.type(scene.QUESTION)
-            run.wait(r"\[y\]")
-            run.terminal.press("y")
+            run.wait(r"❯ 1\. Yes")
+            run.terminal.press("\r")
             run.wait(r"\s+".join(map(re.escape, last)))
     return picture(run.screen.rows(), look, f"mull at a terminal: {scene.QUESTION}")
 

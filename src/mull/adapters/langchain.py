@@ -48,7 +48,9 @@ except ImportError as error:
 __all__ = ["ChatMull"]
 
 _KEPT = "mull"
-_SECRET = frozenset({"key", "keys", "headers", "extra_headers", "base_url", "engine"})
+_SECRET = frozenset(
+    {"key", "keys", "headers", "extra_headers", "extra_query", "base_url", "engine"}
+)
 
 
 class ChatMull(BaseChatModel):

@@ -32,6 +32,7 @@ from mull.neutral.events import (
 )
 from mull.neutral.extras import missing
 from mull.neutral.messages import Dialect, Message
+from mull.settings.layers import with_own
 
 try:
     from agents.items import ModelResponse
@@ -48,7 +49,7 @@ except ImportError as error:
 __all__ = ["MullModel", "MullProvider"]
 
 _SAME = """temperature top_p frequency_penalty presence_penalty tool_choice parallel_tool_calls
-max_tokens verbosity metadata extra_body extra_headers timeout""".split()
+max_tokens verbosity metadata extra_body extra_headers extra_query timeout""".split()
 _DIALECT: Dialect = "openai-responses"
 _event: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 
@@ -111,7 +112,8 @@ class MullModel(Model):
         asked |= {name: value for name, value in said if value is not None}
         effort = given.reasoning.effort if given.reasoning is not None else None
         if effort is not None:
-            asked["settings"] = {**(asked.get("settings") or {}), "reasoning.effort": effort}
+            before, own = asked.get("settings") or {}, {"reasoning.effort": effort}
+            asked["model"], asked["settings"] = with_own(asked["model"], before, own)
         return asked | (given.extra_args or {})
 
 

@@ -23,6 +23,7 @@ from mull.neutral.errors import LocalError, RefusedError, RemoteError
 from mull.neutral.extras import missing
 from mull.neutral.messages import Message
 from mull.neutral.usage import Usage
+from mull.settings.layers import with_own
 
 try:
     from pydantic_ai import messages as parts
@@ -142,7 +143,8 @@ class MullModel(Model):
         thinking: Any = getattr(parameters, "thinking", None)
         if thinking is not None:
             key = "reasoning.enabled" if isinstance(thinking, bool) else "reasoning.effort"
-            asked["settings"] = {**(self._options.get("settings") or {}), key: thinking}
+            before = self._options.get("settings") or {}
+            asked["model"], asked["settings"] = with_own(self._model, before, {key: thinking})
         said = {name: value for name, value in asked.items() if value not in (None, [])}
         return {**self._options, **said}
 

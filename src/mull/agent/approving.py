@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from mull.agent.function_runs import in_thread
 from mull.agent.tools.approve import ApprovalAnswer, ApprovalRequest, Approver, Gate
-from mull.agent.tools.tool import ToolFailure, explain
-from mull.logs import log_warning
 from mull.neutral.errors import LocalError
 
 if TYPE_CHECKING:
     from mull.agent.calls import Approve
+    from mull.policy.approval import Rule
 
 __all__ = ["ApproveFunction", "approval", "approver_of"]
 
-ApproveFunction: TypeAlias = Callable[[ApprovalRequest], bool | str | Awaitable[bool | str]]
-"""Decides on a call: True allows it, False refuses it, and a text refuses it with this reason."""
+_Said: TypeAlias = ApprovalAnswer | bool | str
+ApproveFunction: TypeAlias = Callable[[ApprovalRequest], _Said | Awaitable[_Said]]
+"""Decides on a call: True or "yes" allows it, "session" and "always" also what the rules of the
+request match, False or "no" refuses it, and any other text refuses it with this reason.
+"""
 
 
 def approver_of(given: Approver | ApproveFunction | None) -> Approver | None:
@@ -36,41 +38,32 @@ def approver_of(given: Approver | ApproveFunction | None) -> Approver | None:
 
 def approval(approve: ApproveFunction) -> Callable[[], Approve]:
     """What asks the function before calls that change something, one at a time; anew for each turn,
-    because turns may run on different event loops.
+    because turns may run on different event loops. What it allows for the session holds for all of
+    them.
 
     Raises:
         LocalError: it is not a function.
     """
     approver = approver_of(approve)
-    return lambda: Gate("ask", approver=approver).admit
+    session: list[Rule] = []
+
+    def admission() -> Approve:
+        gate = Gate("ask", approver=approver)
+        gate.session = session
+        return gate.admit
+
+    return admission
 
 
 class _FunctionApprover:
     def __init__(self, approve: ApproveFunction) -> None:
         self._approve = approve
 
-    async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
-        """The function's decision. If it fails, the call is refused."""
-        try:
-            said = await self._answer(request)
-        except Exception as error:
-            why = str(error) if isinstance(error, ToolFailure) else explain(error)
-            log_warning(f"approve failed, so {request.tool} was not run: {why}")
-            return ApprovalAnswer("no", reason="asking for approval failed")
-        if isinstance(said, str):
-            return ApprovalAnswer("no", reason=said.strip()) if said.strip() else _REFUSED
-        return ApprovalAnswer("once") if said is True else _REFUSED
-
-    async def _answer(self, request: ApprovalRequest) -> bool | str:
+    async def ask(self, request: ApprovalRequest) -> _Said:
+        """The function's decision."""
         approve = self._approve
         if inspect.iscoroutinefunction(approve):
-            said = await approve(request)
-        else:  # it may wait for a person
-            said = await in_thread(lambda: approve(request))
-            said = await said if inspect.isawaitable(said) else said
-        if isinstance(said, bool | str):
+            said: _Said = await approve(request)
             return said
-        raise TypeError(f"it returned {said!r} instead of True, False or a text")
-
-
-_REFUSED = ApprovalAnswer("no")
+        answer = await in_thread(lambda: approve(request))  # it may wait for a person
+        return await answer if inspect.isawaitable(answer) else answer

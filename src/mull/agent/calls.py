@@ -131,7 +131,7 @@ class Calls:
                 raise
             result = self._stopped(call)  # the tool cancelled itself: the others continue
         self._results[at] = result
-        self._put(ToolRan(call.id, call.name, result.output, result.is_error))
+        self._put(ToolRan(call.id, call.name, result.output, result.is_error, result.diff))
 
     def _fitted(self, output: str) -> str:
         """Tools limit their results themselves; what still exceeds the window is cut here."""

@@ -1,7 +1,7 @@
 """The command that judges the answers of a sweep: one process for each answer.
 
 It gets JSON on standard input and ends with 0 if the answer is right, with another status if it is
-wrong. If it cannot be run, is killed or does not end, it has not judged: that is no wrong answer.
+wrong. If it cannot be run, is killed or times out, the answer is left ungraded.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _TAIL = 2000
 
 
 class Verdict(NamedTuple):
-    """Whether an answer is right, None if the checker has not judged it. `said` is why it has not,
-    or the last line of what it printed.
+    """Whether an answer is right; None if the checker failed. `said` is why it failed, or the last
+    line that it printed.
     """
 
     right: bool | None

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["Keeper", "Restored", "Restoring", "plan_restoring"]
 
 CHANGED_SINCE = "a command or another program has changed it since"
-UNOBSERVED = (
-    "a command can be undone only in a folder under git, and not if it ran in the background"
-)
+UNOBSERVED = "a command ran in the background, or the folder is too large to watch"
 NOT_KEPT = "too large to save"
+_LARGEST_SHOWN = 1 << 20
+_MOST_SHOWN = 50
+"""Files of a command's diff."""
 
 
 class Keeper:
@@ -61,17 +62,18 @@ class Keeper:
         except ConfigError as error:
             self._warn(f"/undo cannot restore what just changed: {error}")
 
-    def keep_changed(self, since: Snapshot | None) -> None:
-        """Store what differs from a snapshot, if that can be determined."""
+    def keep_changed(self, since: Snapshot | None) -> str:
+        """Store what differs from a snapshot, if that can be determined; returns the diff."""
         changed = None if since is None else since.changed()
         if changed is None:
             self.keep_unobserved()
         if since is None:
-            return
+            return ""
         if changed is None:
             self._warn("/undo cannot restore what this command changed: it is too much")
-        else:
-            self.keep(changed)
+            return ""
+        self.keep(changed)
+        return _diff(changed, since.root)
 
 
 class Restored(Value, frozen=True):
@@ -167,6 +169,23 @@ def plan_restoring(
     if unobserved:
         restoring.files.append(Restored("", problem=UNOBSERVED))
     return restoring
+
+
+def _diff(changed: Sequence[Changed], root: Path) -> str:
+    """What a command changed, for the user; a file that cannot be compared is only named."""
+    from mull.agent.tools.compare import diff  # few commands change anything
+
+    parts: list[str] = []
+    for path, *sides in changed[:_MOST_SHOWN]:
+        name = os.path.relpath(path, root)
+        before, after = (b"" if side is None else side.content for side in sides)
+        if before is None or after is None or len(before) + len(after) > _LARGEST_SHOWN:
+            parts.append(f"{name} changed: too large to show")
+        elif b"\0" in before + after:
+            parts.append(f"{name} changed: not text")
+        else:
+            parts.append(diff(_text(before), _text(after), name).text or f"{name} changed")
+    return "\n".join(parts)
 
 
 def _text(content: bytes) -> str:

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, TypeAlias, Unpack
 
 from mull.agent import shared
-from mull.agent.given import Said, as_message, check_message, is_said
+from mull.agent.given import Said, as_message, check_message, expressed, expressed_fields, is_said
 from mull.agent.library import Conversation
 from mull.agent.options import CompleteOptions, check_names
 from mull.agent.results import Result, result_of
@@ -137,7 +137,7 @@ def _read_messages(given: History, target: Target) -> tuple[list[Message], str, 
         if not foreign:
             read += map(check_message, run)
             continue
-        dicts: Sequence[Any] = list(run)
+        dicts: Sequence[Any] = [dict(one) for one in run]
         dialect = recognised(dicts, has_system=False)
         found = read_history(dialect, dicts, None, target if dialect == target.dialect else None)
         read += found.messages
@@ -174,7 +174,7 @@ def described_tools(given: Iterable[Any]) -> tuple[tuple[Tool, ...], tuple[Hoste
     hosted: list[HostedTool] = []
     for one in given:
         if isinstance(one, HostedTool):
-            hosted.append(one)
+            hosted.append(expressed_fields(one, "a hosted tool"))
         elif isinstance(one, Mapping) and isinstance(one.get("functionDeclarations"), list):
             tools += map(_definition, one["functionDeclarations"])
         else:
@@ -189,23 +189,24 @@ def _definition(given: Callable[..., Any] | RunnableTool | Tool | Mapping[str, A
         LocalError: it is not a tool; says why.
     """
     if isinstance(given, Tool):
-        return given
+        return expressed_fields(given, "a tool")
     if isinstance(given, RunnableTool):
         return given.definition
     if not isinstance(given, Mapping):
         from mull.agent.functions import Tool as FunctionTool
 
         return FunctionTool(handler=given).definition
-    inner = given.get("function") or given.get("toolSpec") or given
+    told: Mapping[str, Any] = expressed(given, "a tool")
+    inner = told.get("function") or told.get("toolSpec") or told
     name = inner.get("name") if isinstance(inner, Mapping) else None
     schema = next((inner[key] for key in _SCHEMAS if key in inner), None) if name else None
     if isinstance(schema, Mapping) and isinstance(schema.get("json"), Mapping):
         schema = schema["json"]  # as Bedrock writes it
-    is_run_there = schema is None and given.get("type", "function") != "function"
+    is_run_there = schema is None and told.get("type", "function") != "function"
     if is_run_there or not isinstance(name, str) or not isinstance(schema, Mapping | None):
         raise LocalError(
             "a tool given as a dictionary needs a name, a description and parameters (a JSON "
-            f"schema), not {', '.join(map(str, given)) or 'nothing'}; one that the provider runs "
+            f"schema), not {', '.join(map(str, told)) or 'nothing'}; one that the provider runs "
             "is given as mull.HostedTool(dialect, data)"
         )
     described = str(inner.get("description") or "")

@@ -6,7 +6,7 @@ changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -14,7 +14,7 @@ from mull.agent.run import Situation
 from mull.agent.side import MORE_ROOM, Side, SideText, output_limit, side_text, silent
 from mull.history.log import Log, Summary, Undone
 from mull.neutral.errors import MullError
-from mull.neutral.events import Event, Progressed, Retrying, TextDelta
+from mull.neutral.events import Event, Progressed, Retrying, TextDelta, Warned
 from mull.neutral.messages import Message
 from mull.neutral.usage import add_usage
 from mull.policy.compress.decide import (
@@ -178,23 +178,38 @@ class _Summary:
             return NotCompressed(
                 f"what {side.target.name} would have to summarise does not fit its context window"
             )
-        parts = material(self._log, start, end, self._counter, room)
-        self._tell(
-            f"sending {self._plan.messages:,} messages, about {self._plan.tokens:,} "
-            f"tokens, to {side.target.name}"
-        )
+        name = side.target.name
+        whole = material(self._log, start, end, self._counter, room)
+        plain = material(self._log, start, end, self._counter, room, thoughts=False)
+        if side.target.facts.declines_thoughts and whole != plain:
+            self._warn(f"{name} declines requests that contain thinking as text")
+            whole = plain
+        messages, tokens = self._plan.messages, self._plan.tokens
+        self._tell(f"sending {messages:,} messages, about {tokens:,} tokens, to {name}")
+        written = await self._write(side, whole, limit, thoughts=whole != plain)
+        if isinstance(written, Rejected) and written.declined and whole != plain:
+            self._warn(f"{name} declined the request that contained it")
+            written = await self._write(side, plain, limit, thoughts=False)
+        if isinstance(written, Rejected):
+            return NotCompressed(f"no summary from {name}: {written.reason}")
+        return written
+
+    async def _write(
+        self, side: Side, parts: Sequence[str], limit: int, *, thoughts: bool
+    ) -> SideText | Rejected:
+        """The summary of these parts, each read with the summary of those before it."""
         written: SideText | None = None
         for number, part in enumerate(parts, 1):
             if len(parts) > 1:
                 self._tell(f"part {number} of {len(parts)}")
-            request = summary_request(part, written.text if written else None, words=limit // 2)
+            so_far, words = written.text if written else None, limit // 2
+            request = summary_request(part, so_far, words, thoughts=thoughts)
             more = await self._ask(side, request, limit)
             if isinstance(more, Rejected):
-                return NotCompressed(f"no summary from {side.target.name}: {more.reason}")
+                return more
             usage = add_usage(written.usage, more.usage) if written else more.usage
             written = replace(more, usage=usage)
-        assert written is not None
-        return written
+        return written or Rejected("there was nothing to summarise")
 
     async def _ask(self, side: Side, request: Message, limit: int) -> SideText | Rejected:
         self._length = self._told = 0
@@ -218,6 +233,10 @@ class _Summary:
     def _again(self, reason: str) -> None:
         self._length = self._told = 0
         self._tell(f"no summary yet: {reason}; asking again with a higher limit")
+
+    def _warn(self, why: str) -> None:
+        text = f"thinking is left out of what is summarised, answers and results are not: {why}"
+        self._say(Warned("compression", text))
 
     def _tell(self, text: str) -> None:
         self._say(Progressed("compression", text))

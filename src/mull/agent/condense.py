@@ -56,6 +56,10 @@ class Condenser:
         except MullError as error:
             self._give_up(places, str(error), say)
             return []
+        if side.target.facts.declines_thoughts:
+            why = f"{side.target.name} declines requests that contain thinking as text"
+            self._give_up(places, why, say)
+            return []
         made: list[Condensed] = []
         for number, place in enumerate(places, 1):
             say(Progressed("condensing", f"thought {number} of {len(places)}"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mull.neutral.events import Event, ThinkingCarrier, ThinkingDelta, Warned
-from mull.neutral.thinking import ThinkingPlan
 from mull.policy.prepare import Prepared
 from mull.policy.thinking.wish import wish_of
 from mull.settings.layers import Snapshot
@@ -25,6 +24,7 @@ class Spotter:
     """Watches one answer."""
 
     def __init__(self, prepared: Prepared, say: Callable[[Event], None]) -> None:
+        self._asked = prepared
         self._plan = prepared.request.thinking
         self._preserves = _preserves(prepared.made.snapshot)
         self._fields: list[str] = []
@@ -35,7 +35,7 @@ class Spotter:
         off = self._plan.state == "off" or not self._plan.thinks
         state = "off" if off else "on"
         preserve = "true" if self._preserves else "false"
-        text = f"*** Thinking: {state}{_effort(self._plan)} (preserve: {preserve})"
+        text = f"*** Thinking: {state}{_effort(self._asked)} (preserve: {preserve})"
         self._say(Warned(CODE, text))
 
     def take(self, events: Sequence[Event]) -> None:
@@ -49,11 +49,15 @@ class Spotter:
     def ended(self, answered: Prepared) -> None:
         """Called when the answer is complete; its request may not be the one first asked."""
         found = "ON" if self._fields else "OFF"
-        self._say(Warned(CODE, f"Reasoning: {found}{_effort(answered.request.thinking)}"))
+        self._say(Warned(CODE, f"Reasoning: {found}{_effort(answered)}"))
 
 
-def _effort(plan: ThinkingPlan) -> str:
-    return f" (effort: {plan.effort})" if plan.effort else ""
+def _effort(prepared: Prepared) -> str:
+    """The word that is sent, or the level that the budget sent stands for."""
+    plan, wish = prepared.request.thinking, wish_of(prepared.made.snapshot)
+    level = wish.level if plan.budget and wish.budget is None and not wish.is_off else None
+    effort = plan.effort or level
+    return f" (effort: {effort})" if effort else ""
 
 
 def _preserves(snapshot: Snapshot) -> bool:

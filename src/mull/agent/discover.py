@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mull.agent.engine import LOCAL_PROVIDERS, Engine
-from mull.client.access import Access, request_headers
+from mull.client.access import Access, request_headers, request_url
 from mull.client.http import HttpClient
 from mull.client.transport import HttpRequest
 from mull.neutral.errors import MullError, RemoteError
@@ -85,11 +85,14 @@ async def discover(engine: Engine) -> list[Found]:
 async def look(target: Target, way: Access, transport: Client) -> Served | None:
     """What the server says about one model; None if it says nothing."""
     server = _Server(target, way, transport)
-    rows = _rows(await server.get("/models"))
-    row = next((row for row in rows or () if row["id"] == target.model), None)
+    rows = await server.rows()
+    meant = (target.model, f"{target.model}:latest")  # so Ollama lists a model without a tag
+    row = next((row for row in rows or () if row["id"] in meant), None)
     if row is None and rows and len(rows) == 1:
-        row = {**rows[0], "id": target.model}  # a server with one model accepts any name for it
-    return None if row is None else await _described(server, row)
+        row = rows[0]  # a server with one model accepts any name for it
+    if row is None:
+        return None
+    return replace(await _described(server, row), id=target.model)
 
 
 def describe(target: Target, served: Served) -> Target:
@@ -113,7 +116,7 @@ async def _ask(engine: Engine, provider: str, transport: Client) -> Found | None
     except MullError:
         return None
     server = _Server(target, way, transport)
-    rows = _rows(await server.get("/models"))
+    rows = await server.rows()
     if rows is None:
         locked = server.status in _LOCKED
         return Found(provider, way.base_url, locked=True) if locked else None
@@ -131,6 +134,13 @@ class _Server:
         self._transport = transport
         self.provider = target.provider
         self.status: int | None = None
+        self.listed: dict[str, dict[str, Any]] = {}
+
+    async def rows(self) -> list[dict[str, Any]] | None:
+        """The models of its OpenAI-style list, which `listed` has by id; None if it has none."""
+        rows = _rows(await self.get("/models"))
+        self.listed = {row["id"]: row for row in rows or ()}
+        return rows
 
     async def get(self, path: str, body: Any = None, *, root: bool = False) -> Any:
         """The response at a path, below its base URL or its root; None if it is not JSON.
@@ -144,7 +154,8 @@ class _Server:
             headers["content-type"] = "application/json"
         wire = WireRequest(path, sent, headers, "POST" if sent else "GET")
         headers = request_headers(self._way, self._target, wire)
-        request = HttpRequest(wire.method, base + path, headers, sent)
+        url = request_url(self._way, path, base)
+        request = HttpRequest(wire.method, url, headers, sent)
         try:
             async with self._transport.send(request, idle=_PATIENCE, total=_PATIENCE) as answer:
                 self.status = answer.status
@@ -170,10 +181,12 @@ async def _described(server: _Server, row: dict[str, Any]) -> Served:
 
 
 async def _plain(server: _Server, row: dict[str, Any]) -> Served:
-    """vLLM and SGLang report the window in the list; so do others, under other names."""
+    """vLLM and SGLang report the window in the list; so do others, under other names. An adapter
+    has the window of the model that it is for."""
     names = ("max_model_len", "context_length", "context_window", "max_context_length")
-    window = next((n for name in names if (n := _count(row.get(name)))), None)
-    return Served(row["id"], window)
+    parent = server.listed.get(str(row.get("parent")), {})
+    told = (n for held in (row, parent) for name in names if (n := _count(held.get(name))))
+    return Served(row["id"], next(told, None))
 
 
 async def _vllm(server: _Server, row: dict[str, Any]) -> Served:
@@ -230,9 +243,11 @@ async def _ollama(server: _Server, row: dict[str, Any]) -> Served:
 
 
 async def _lmstudio(server: _Server, row: dict[str, Any]) -> Served:
-    """LM Studio: its own list says how a model is loaded."""
+    """LM Studio: its own list says how a model is loaded. Version 0.4 has a new form of it."""
     listed = _list(_table(await server.get("/api/v0/models", root=True)).get("data"))
-    one = next((one for one in listed if one.get("id") == row["id"]), {})
+    one = next((one for one in listed if one.get("id") == row["id"]), None)
+    if one is None:
+        return await _lmstudio_4(server, row)
     now = _count(one.get("loaded_context_length"))
     can = one.get("capabilities")
     return Served(
@@ -242,6 +257,28 @@ async def _lmstudio(server: _Server, row: dict[str, Any]) -> Served:
         one["type"] == "vlm" if "type" in one else None,
         settled=now is not None,
     )
+
+
+async def _lmstudio_4(server: _Server, row: dict[str, Any]) -> Served:
+    listed = _list(_table(await server.get("/api/v1/models", root=True)).get("models"))
+    for one in listed:
+        loaded = _list(one.get("loaded_instances"))
+        here = [each for each in loaded if row["id"] in (each.get("id"), one.get("key"))]
+        if not here and row["id"] != one.get("key"):
+            continue
+        told = (
+            n for each in here if (n := _count(_table(each.get("config")).get("context_length")))
+        )
+        now, can = next(told, None), _table(one.get("capabilities"))
+        tools, images = can.get("trained_for_tool_use"), can.get("vision")
+        return Served(
+            row["id"],
+            now or _count(one.get("max_context_length")),
+            tools if isinstance(tools, bool) else None,
+            images if isinstance(images, bool) else None,
+            settled=now is not None,
+        )
+    return Served(row["id"])
 
 
 _Look: TypeAlias = Callable[[_Server, dict[str, Any]], Awaitable[Served]]

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from inspect import isawaitable, iscoroutinefunction
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 from mull.agent.options import check_names
 from mull.agent.setup import Setup, isolated_setup, load_setup
 from mull.client.access import Access, access, missing_key
+from mull.client.connection import running_loop
 from mull.client.connections import ConnectionOptions, Connections
 from mull.neutral.errors import (
     ConfigError,
@@ -177,14 +179,31 @@ class Engine:
         own = target.provider in self.setup.config.providers and not target.known
         return own or target.provider in LOCAL_PROVIDERS
 
-    async def inspect_server(self, target: Target, way: Access) -> bool:
+    def runs_own_server(self, target: Target, way: Access) -> bool:
+        """Whether the endpoint is a model server of the user's own, which may be queried about its
+        models: one of the known kinds, or on this machine or its network."""
+        if target.provider in LOCAL_PROVIDERS:
+            return True
+        own = target.provider in self.setup.config.providers or not target.known
+        return own and _is_near(way.base_url)
+
+    def served_by(self, target: Target) -> Served | None:
+        """What the server of the target has said about it in this process."""
+        return self._served.get(_place(target))
+
+    def note_served(self, target: Target, served: Served) -> None:
+        """Use what a server says about a target from now on."""
+        self._served[_place(target)] = served
+
+    async def inspect_server(self, target: Target, way: Access, *, again: bool = False) -> bool:
         """Query a server of the user's own about the model; returns whether that is news.
 
-        It is queried once, and again as long as its answer may change.
+        It is queried once, and again as long as its answer may change. With `again`, it is queried
+        in any case.
         """
-        if not self.may_inspect(target):
+        if not again and not self.may_inspect(target):
             return False
-        if target.provider not in LOCAL_PROVIDERS and not _is_loopback(way.base_url):
+        if not again and target.provider not in LOCAL_PROVIDERS and not _is_loopback(way.base_url):
             return False
         from mull.agent.discover import look
 
@@ -195,7 +214,7 @@ class Engine:
         served = await look(target, way, self._client_of(way))
         if served is None or served == known:
             return False
-        self._served[place] = served
+        self.note_served(target, served)
         if counter := self._server_counter(target, way, served):
             self._counters[place] = counter
         return True
@@ -250,6 +269,7 @@ class Engine:
         """
         if target.provider == EMBEDDED and base_url is None:
             return Access("")  # its address is known once it runs: see _enter
+        base_url = base_url or self.setup.address_of(target.provider)
         way = access(
             target,
             self.setup.config,
@@ -302,6 +322,7 @@ class Engine:
 
     async def _enter(self, way: Access) -> Access:
         """The endpoint ready for use: the embedded model is running, tokens are fetched."""
+        running_loop()
         if not way.base_url:
             return await asyncio.to_thread(_embedded_way)
         if way.fetch is not None:
@@ -337,7 +358,7 @@ class Engine:
         caller, who knows what may be left out.
 
         Raises:
-            TooLongError: it is too long; what the rejection says about the window is learnt.
+            TooLongError: it may be too long; what the rejection says about the window is learnt.
         """
         from mull.policy.failure import overflow_of
         from mull.policy.heal.healing import heal  # needed only for rejections
@@ -347,11 +368,13 @@ class Engine:
         if overflow is None:
             return repaired
         from mull.client.refusal import refused_error
-        from mull.policy.heal.overflow import overflow_lesson
+        from mull.policy.heal.overflow import far_below, overflow_lesson
 
+        if far_below(refused, overflow) is not None:
+            return None
         target = refused.target
         self._keep_lesson(target, overflow_lesson(target, overflow, _recounted(refused)))
-        raise refused_error(refusal, target, target.endpoint or "", "", time.time())
+        raise refused_error(refusal, target, target.endpoint or "", "", time.time(), refused)
 
     def _learn(self, target: Target, repaired: Repaired) -> None:
         if repaired.learn is not None:
@@ -445,6 +468,16 @@ def _is_asynchronous(function: Callable[..., Any]) -> bool:
 
 def _is_loopback(url: str) -> bool:
     return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
+
+
+def _is_near(url: str) -> bool:
+    """Whether an address is on this machine or its own network: a private address, or a name that
+    the internet does not have, as those of containers."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".internal", ".lan", ".home.arpa"))
 
 
 def _embedded_way() -> Access:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from mull.agent.given import check_reach
+from mull.agent.given import check_reach, expressed
 from mull.agent.options import ConversationOptions
 from mull.agent.reach import Reach
 from mull.client.connections import ConnectionOptions
@@ -43,6 +43,7 @@ def reach_from(options: ConversationOptions) -> Reach:
     base_url, headers = options.get("base_url"), options.get("headers")
     check_reach(base_url, headers)
     dialect, compat = options.get("dialect"), options.get("compat")
+    compat = expressed(compat, "compat") if isinstance(compat, Mapping) else compat
     return Reach(options.get("key"), base_url, headers, dialect, compat)
 
 

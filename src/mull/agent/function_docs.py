@@ -27,7 +27,8 @@ def docstring(plain: Callable[..., Any]) -> str:
     if (
         inspect.ismethod(plain) and plain.__name__ == "__call__"
     ):  # otherwise Python's own would be inherited
-        return inspect.cleandoc(plain.__doc__ or type(plain.__self__).__doc__ or "")
+        own = getattr(plain.__self__, "__dict__", {}).get("__doc__")
+        return inspect.cleandoc(own or plain.__doc__ or type(plain.__self__).__doc__ or "")
     return inspect.getdoc(plain) or ""
 
 

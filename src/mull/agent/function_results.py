@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from collections import deque
-from collections.abc import ItemsView, KeysView, ValuesView
-from types import MappingProxyType
+from collections import UserString
+from collections.abc import Iterator, Mapping, Sequence, Set, ValuesView
 from typing import Any
 
 import msgspec
@@ -16,9 +15,9 @@ from mull.agent.tools.text import HEAD
 from mull.agent.tools.tool import Outcome
 from mull.neutral.blocks import MediaBlock, TextBlock
 
-__all__ = ["outcome_of", "text_of_value"]
+__all__ = ["outcome_of", "text_of_value", "yielded"]
 
-_LISTS = (range, deque, KeysView, ValuesView, ItemsView, map, filter, zip)
+_LISTS = (Sequence, Set, ValuesView, Iterator)
 
 
 def outcome_of(value: Any) -> Outcome:
@@ -31,6 +30,21 @@ def outcome_of(value: Any) -> Outcome:
         parts = [_media(value) or text_of_value(value)]
     texts = [part for part in parts if isinstance(part, str)]
     return Outcome("\n".join(texts), media=tuple(p for p in parts if isinstance(p, MediaBlock)))
+
+
+def yielded(values: Sequence[Any]) -> Any:
+    """What a generator yielded, as one value: lines, if there is text among it; the pieces of bytes
+    joined; otherwise the only value, or all as a list.
+    """
+    is_bytes = all(isinstance(one, bytes | bytearray) for one in values)
+    if values and is_bytes and not any(_media(one) for one in values[1:]):
+        return b"".join(values)
+    if any(_media(one) is not None for one in values):
+        return values
+    if not any(isinstance(one, str | TextBlock) for one in values):
+        return values if len(values) > 1 else next(iter(values), None)
+    lines = [text_of_value(one) for one in values]
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines[:-1]) + lines[-1]
 
 
 def text_of_value(value: Any) -> str:
@@ -63,10 +77,12 @@ def _plain(value: Any) -> Any:
     """A value that msgspec does not know: pydantic's models, numpy's numbers and arrays as JSON,
     anything else as text.
     """
+    if isinstance(value, str | UserString):
+        return str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
     if isinstance(value, _LISTS):
         return list(value)
-    if isinstance(value, MappingProxyType):
-        return dict(value)
     for name, given in (("model_dump", {"mode": "json"}), ("tolist", {})):
         if callable(convert := getattr(value, name, None)) and not isinstance(value, type):
             return convert(**given)

@@ -2,7 +2,7 @@
 
 A blocking function gets a thread of its own: all calls of an answer run at once, however many, and
 one that never ends blocks neither the others nor the end of the program. What a generator yields is
-progress; its result is what it returns, or else the last value that it yielded.
+progress; its result is what it returns, or else all that it yielded. Any other iterator is a list.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import contextlib
 import contextvars
 import inspect
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from itertools import takewhile
 from typing import Any, TypeVar
 
-from mull.agent.function_results import outcome_of, text_of_value
+from mull.agent.function_results import outcome_of, text_of_value, yielded
 from mull.agent.tools.tool import Outcome, ToolContext, ToolFailure, explain, unfinished
 from mull.neutral.blocks import MediaBlock
 
@@ -56,35 +57,39 @@ async def _called(function: Callable[[], Any], context: ToolContext) -> Any:
         value = await in_thread(lambda: _iterated(function(), context))
     if inspect.isawaitable(value):
         value = await value
-    if inspect.isasyncgen(value):
+    if isinstance(value, AsyncIterator):
         return await _iterated_async(value, context)
-    return (
-        await in_thread(lambda: _iterated(value, context)) if inspect.isgenerator(value) else value
-    )
+    if isinstance(value, Iterator):
+        return await in_thread(lambda: _iterated(value, context))
+    return value
 
 
 def _iterated(value: Any, context: ToolContext) -> Any:
-    """The result of a generator, in the thread that it runs in; any other value as it is."""
-    if not inspect.isgenerator(value):
+    """The result of an iterator, in the thread that it runs in; any other value as it is."""
+    if not isinstance(value, Iterator):
         return value
-    steps: Generator[Any, Any, Any] = value
-    last: Any = None
-    with contextlib.closing(steps):
+    if not inspect.isgenerator(value):
+        return list(takewhile(lambda _: not context.cancelled.is_set(), value))
+    came: list[Any] = []
+    with contextlib.closing(value):
         while not context.cancelled.is_set():
             try:
-                last = next(steps)
+                came.append(next(value))
             except StopIteration as end:
-                return last if end.value is None else end.value
-            _show(last, context)
-    return last
+                return yielded(came) if end.value is None else end.value
+            _show(came[-1], context)
+    return yielded(came)
 
 
-async def _iterated_async(steps: AsyncGenerator[Any, Any], context: ToolContext) -> Any:
-    last: Any = None
+async def _iterated_async(steps: AsyncIterator[Any], context: ToolContext) -> Any:
+    if not inspect.isasyncgen(steps):
+        return [one async for one in steps]
+    came: list[Any] = []
     async with contextlib.aclosing(steps):
-        async for last in steps:
-            _show(last, context)
-    return last
+        async for one in steps:
+            came.append(one)
+            _show(one, context)
+    return yielded(came)
 
 
 def _show(value: Any, context: ToolContext) -> None:

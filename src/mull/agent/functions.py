@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 from mull.agent.function_arguments import Arguments, Call, context_parameters
 from mull.agent.function_docs import docstring, read_docstring
 from mull.agent.function_runs import run_function
+from mull.agent.given import expressed, expressed_fields
 from mull.agent.tools.shown import one_line, visible
 from mull.agent.tools.tool import (
     Outcome,
@@ -101,7 +102,9 @@ class Tool:
             description = written if description is None else description
             self._arguments = Arguments(handler, _plain(handler), name, texts)
         parameters = self._arguments.schema if self._arguments else _NOTHING
-        self.definition: ToolDefinition = ToolDefinition(name, description or "", parameters)
+        self.definition: ToolDefinition = expressed_fields(
+            ToolDefinition(name, description or "", parameters), f"the tool {name}"
+        )
 
     def __repr__(self) -> str:
         return f"<mull.Tool {self.name}>"
@@ -231,6 +234,7 @@ class _Described:
                 "use a type, annotate the parameters of the handler"
             )
         schema = {key: value for key, value in schema.items() if key != "$schema"}
+        schema = expressed(schema, f"the schema of {name}")
         fault = first_fault(schema)
         if fault is None and schema.get("type", "object") != "object":
             fault = f"its type is {schema.get('type')!r}, not 'object'"
@@ -289,8 +293,10 @@ def _options_of(handler: Callable[..., Any]) -> _Options:
 def _name_of(handler: Callable[..., Any] | None) -> str:
     if handler is None:
         raise LocalError("a tool without a handler needs a name: mull.Tool(name, …)")
-    name = str(getattr(_plain(handler), "__name__", ""))
-    return type(handler).__name__ if name == "__call__" else name
+    _plain(handler)
+    while not (name := getattr(handler, "__name__", "")) and isinstance(handler, functools.partial):
+        handler = handler.func
+    return str(name or type(handler).__name__)  # a callable object without a name of its own
 
 
 def _checked(timeout: Any) -> float | None:

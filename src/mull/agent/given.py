@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, TypeGuard
+import operator
+from collections import UserString
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from enum import Enum
+from numbers import Integral, Real
+from typing import Any, TypeAlias, TypeGuard, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 from mull.neutral.blocks import MediaBlock, TextBlock
 from mull.neutral.errors import LocalError
 from mull.neutral.messages import Message, user
 
-__all__ = ["Said", "as_message", "check_message", "check_reach", "is_said", "sayable"]
+__all__ = [
+    "Said",
+    "as_message",
+    "check_message",
+    "check_reach",
+    "expressed",
+    "expressed_fields",
+    "is_said",
+    "plain",
+    "sayable",
+]
+
+AnyStruct = TypeVar("AnyStruct", bound=Struct)
 
 Said: TypeAlias = str | Message | Sequence[str | TextBlock | MediaBlock]
 """What can be asked: text, text with attachments (`["What is this?", mull.file("a.png")]`), or a
@@ -44,7 +64,7 @@ def as_message(said: Said) -> Message:
         for block in said.blocks:
             if isinstance(block, MediaBlock):
                 _check_media(block)
-        return said
+        return check_message(said)
     if isinstance(said, TextBlock | MediaBlock):
         said = [said]
     given: object = said
@@ -64,7 +84,9 @@ def _block(part: str | TextBlock | MediaBlock) -> TextBlock | MediaBlock:
         return TextBlock(sayable(part))
     if isinstance(part, MediaBlock):
         _check_media(part)
-    elif not isinstance(part, TextBlock):
+    elif isinstance(part, TextBlock):
+        return expressed_fields(part, "a question")
+    else:
         raise LocalError(
             f"a question consists of texts and files, not {type(part).__name__}: use "
             "mull.file(…) for a path or bytes"
@@ -82,10 +104,98 @@ def _check_media(block: MediaBlock) -> None:
 
 
 def check_message(message: Message) -> Message:
-    """The message, if it is one."""
+    """The message, if it is one; its texts and inputs as JSON has them.
+
+    Raises:
+        LocalError: it is none, or holds something that JSON cannot express.
+    """
     if not isinstance(message, Message):
         raise LocalError(f"`messages` must contain Message values, not {type(message).__name__}")
-    return message
+    blocks = tuple(expressed_fields(block, "a message") for block in message.blocks)
+    is_same = all(map(operator.is_, blocks, message.blocks))
+    return message if is_same else replace(message, blocks=blocks)
+
+
+def expressed_fields(given: AnyStruct, what: str) -> AnyStruct:
+    """What a user gave as a struct, its fields as JSON has them; the same one if they are so.
+
+    Raises:
+        LocalError: JSON cannot express one of them; says which.
+    """
+    made = {
+        name: expressed(value, what, name)
+        for name, value in zip(given.__struct_fields__, astuple(given), strict=True)
+        if not _is_plain(value)
+    }
+    return replace(given, **made) if made else given
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) is not dict:
+        return value is None or isinstance(value, Struct) or type(value) in (str, bool, int, tuple)
+    try:
+        return bool(msgspec.json.encode(value))
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return False
+
+
+def expressed(value: Any, what: str, place: str | None = None) -> Any:
+    """`plain` for what a user gave.
+
+    Raises:
+        LocalError: JSON cannot express it; says where.
+    """
+    try:
+        return plain(value, place or what)
+    except TypeError as error:
+        raise LocalError(f"{what} must consist of what JSON can express: {error}") from None
+
+
+def plain(value: Any, place: str) -> Any:
+    """The value as JSON has it: text, numbers, mappings and sequences of any class as plain ones.
+
+    Raises:
+        TypeError: JSON cannot express something in it; says where, and never the value.
+    """
+    try:
+        return _plain(value, place)
+    except RecursionError:
+        raise TypeError(f"{place} is nested too deeply") from None
+
+
+_SCALARS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (str, str.__str__),
+    (UserString, str),
+    (Integral, int),
+    (Real, float),
+)
+
+
+def _plain(value: Any, place: str) -> Any:
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    if isinstance(value, Enum):
+        return _plain(value.value, place)
+    for kind, made in _SCALARS:
+        if isinstance(value, kind):
+            return made(value)
+    if isinstance(value, Mapping):
+        return {_key(key, place): _plain(held, f"{place}.{key}") for key, held in value.items()}
+    if isinstance(value, Set):
+        value = sorted(value, key=repr)
+    if isinstance(value, Sequence | Iterator) and not isinstance(value, bytes | bytearray):
+        return [_plain(held, f"{place}[{at}]") for at, held in enumerate(value)]
+    try:
+        return msgspec.to_builtins(value, str_keys=True)  # dates, UUIDs, dataclasses
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{place} is of type {type(value).__name__}") from None
+
+
+def _key(key: Any, place: str) -> str:
+    found = _plain(key, f"a key of {place}")
+    if isinstance(found, str | int) and not isinstance(found, bool):
+        return str(found)
+    raise TypeError(f"a key of {place} is of type {type(key).__name__}")
 
 
 def check_reach(base_url: object, headers: object) -> None:

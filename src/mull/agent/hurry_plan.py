@@ -54,10 +54,12 @@ class Cut(Value, frozen=True):
     plan: ThinkingPlan
 
 
-def ask_now(unfinished: Message) -> str:
-    """The instruction after thinking was stopped, with the thinking so far."""
+def ask_now(unfinished: Message, target: Target) -> str:
+    """The instruction after thinking was stopped, with the thinking so far, if the model reads
+    that.
+    """
     thought = thinking_to_reasoning_field(unfinished.thinking)
-    if not thought or not thought.strip():
+    if not thought or not thought.strip() or target.facts.declines_thoughts:
         return ASK_NOW
     return f"{ASK_NOW} Your thoughts so far:\n\n{thought.strip()}"
 

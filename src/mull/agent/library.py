@@ -45,13 +45,14 @@ from mull.agent.run import LIMITS, Situation, Turn, run_turn
 from mull.agent.streams import AsyncStream, Stream, end_task
 from mull.agent.turn import Limits
 from mull.agent.undoing import question_at, redone, turn_starts, undone
+from mull.client.connection import running_loop
 from mull.history.log import Entry, Log, Record, Undone
 from mull.neutral.errors import ConfigError, LocalError
 from mull.neutral.events import Event
 from mull.neutral.messages import Message
 from mull.neutral.request import RequestOptions
 from mull.neutral.target import Target
-from mull.settings.layers import Settings, Snapshot
+from mull.settings.layers import Settings, Snapshot, check_agreement, said_by_name, said_words
 from mull.settings.presets import preset_values
 from mull.settings.registry import SettingValue, parse_all
 
@@ -80,11 +81,7 @@ class Conversation:
         check_names(options, ConversationOptions.__optional_keys__, "Conversation")
         self.log: Log = Log(map(check_message, options.get("messages", ())))
         self._engine = options.get("engine") or shared.engine()
-        self.settings: Settings = self._engine.setup.settings.fork()
-        for name, value in parse_all(options.get("settings") or {}).items():
-            self.settings.set(name, value)
-        if model is not None:
-            self.settings.set_model(model)
+        self.settings: Settings = self._layers(model, options.get("settings") or {})
         given = reach_from(options)
         approve = options.get("approve")
         self._admission = admission_from(approve)
@@ -109,6 +106,15 @@ class Conversation:
         self._reaches = Reaches(self._engine, options.get("keys"), connection_from(options))
         self.target: Target = self._reaches.target(self.settings.snapshot().model, given)
         self._reaches.take(self.target, given)
+        if model is not None and self.target.wants_thinking:
+            words = said_words(parse_all(options.get("settings") or {}))
+            check_agreement(words, said_words(said_by_name(model, thinks=True), model))
+
+    def _layers(self, model: str | None, settings: Mapping[str, object]) -> Settings:
+        """The settings of the engine, with what is said of this conversation on top."""
+        layers = self._engine.setup.settings.fork()
+        layers.say(parse_all(settings), model)
+        return layers
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -134,7 +140,7 @@ class Conversation:
         check_reach(base_url, headers)
         given = Reach(key, base_url, headers)
         target = self._reaches.target(model, given if base_url else None)
-        self.settings.set_model(model)
+        self.settings.set_model(model, thinks=target.wants_thinking)
         self._reaches.take(target, given)
         self.target = target
         return target
@@ -157,7 +163,10 @@ class Conversation:
 
     def snapshot(self) -> Snapshot:
         """The settings of the next request."""
-        return self.settings.snapshot(preset=preset_values(self.target.facts))
+        target = self.target
+        return self.settings.snapshot(
+            preset=preset_values(target.facts), thinks=target.wants_thinking
+        )
 
     def ask(self, text: Said, **options: Unpack[TurnParameters]) -> Result:
         """Send a message and wait for the answer, including tool calls.
@@ -363,6 +372,8 @@ class Conversation:
         way, tools = self.way(), self.tools
         if given.headers:
             way = replace(way, headers={**way.headers, **given.headers})
+        if given.query:
+            way = replace(way, query={**way.query, **given.query})
         limits = limited(self._limits, given.timeout)
         return Situation(
             target=target,
@@ -457,6 +468,7 @@ class Conversation:
         Raises:
             LocalError: another turn of this conversation is in progress.
         """
+        running_loop()
         running = self._running
         if running is not None and running.task is not None and running.task.cancelling():
             await end_task(running.task)  # its stream was dropped

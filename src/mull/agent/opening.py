@@ -10,11 +10,14 @@ from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from mull.agent.session import Session
+from mull.agent.session import Session, restored
+from mull.client.connection import running_loop
 from mull.logs import log_warning
 from mull.neutral.blocks import Value
 from mull.neutral.errors import SessionError, UnwritableError
-from mull.settings.addresses import ADDRESS_KEY
+from mull.settings.addresses import hidden_key
+from mull.settings.layers import said_by_name, standing, told
+from mull.settings.model import is_same_model, split_model
 from mull.settings.registry import parse_all
 from mull.store.sessions.values import SessionKind
 from mull.store.sessions.writing import Writing, begin_writing, go_on_writing
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from mull.agent.engine import Engine
     from mull.agent.options import ConversationOptions
     from mull.agent.toolbox import Toolbox
+    from mull.settings.layers import Settings
+    from mull.settings.profile import Profile
     from mull.store.sessions.values import SessionInfo, SessionStore
 
 __all__ = ["Opening", "find_session", "open_kept", "open_session", "open_session_async"]
@@ -31,9 +36,10 @@ __all__ = ["Opening", "find_session", "open_kept", "open_session", "open_session
 class Opening(Value, frozen=True):
     """Which session to open, and with what.
 
-    Given values override stored ones. `goes_on` means that an existing session of the given `name`
-    is continued. `base` is the system prompt if neither a prompt nor tools are given. A single
-    question (`kind`) that is continued as a conversation becomes one.
+    Given values override stored ones, and are stored; with `profile`, so is the engine's profile.
+    `goes_on` means that an existing session of the given `name` is continued. `base` is the system
+    prompt if neither a prompt nor tools are given. `layers` are the settings of a session that the
+    new one is like. A single question (`kind`) that is continued as a conversation becomes one.
     """
 
     folder: str
@@ -46,6 +52,8 @@ class Opening(Value, frozen=True):
     system: str | None = None
     base: str = ""
     settings: Mapping[str, Any] = {}
+    profile: bool = False
+    layers: Settings | None = None
     kind: SessionKind = "conversation"
 
 
@@ -121,17 +129,19 @@ async def open_kept(
         kept = _held(*_in_memory(store, opening, found), engine)
     try:
         session = Session(
-            kept, engine=engine, toolbox=toolbox, warn=warn, base_url=opening.base_url, **more
+            kept,
+            engine=engine,
+            toolbox=toolbox,
+            warn=warn,
+            base_url=opening.base_url,
+            layers=_layers(engine, opening, found, warn),
+            **more,
         )
     except BaseException:
         kept.release()
         raise
-    if opening.base_url is not None and ADDRESS_KEY in (kept.info.base_url or ""):
-        warn(
-            "the base URL contains what looks like a key; it is stored as "
-            f"{kept.info.base_url}: give it again, or set {ADDRESS_KEY}, to continue "
-            "later"
-        )
+    if opening.base_url is not None and (told := hidden_key(kept.info.base_url)):
+        warn(told)
     try:
         for trouble in await session.start_tools(owned=not shares_tools):
             warn(trouble)
@@ -153,32 +163,93 @@ async def open_kept(
     return session
 
 
+def _layers(
+    engine: Engine,
+    opening: Opening,
+    found: SessionInfo | None,
+    warn: Callable[[str], None],
+) -> Settings:
+    """The settings of the session: what is said now goes before what was stored."""
+    if opening.layers is not None:
+        return opening.layers.fork()
+    layers, profile = engine.setup.settings.fork(), _profile(engine, opening)
+    if found is not None and profile is None:
+        layers = restored(layers, found, warn)
+    elif found is not None and found.model is not None and profile and not profile.model_name:
+        layers.replace("stored", {}, split_model(found.model)[0])
+    if found is not None and opening.model is None:
+        layers.set_model(None)  # the command named it for the session that it began with
+        if profile is None:
+            _tell_of_variable(engine, layers, warn)
+    layers.say(opening.settings, opening.model, thinks=_thinks(engine, opening))
+    return layers
+
+
+def _thinks(engine: Engine, opening: Opening) -> bool:
+    """Whether the name of the given model itself asks for thinking."""
+    name = opening.model
+    return name is not None and engine.target(name, base_url=opening.base_url).wants_thinking
+
+
+def _tell_of_variable(engine: Engine, layers: Settings, warn: Callable[[str], None]) -> None:
+    """Say that a session keeps its model where the environment names another one."""
+    named, own = engine.setup.environment.model, layers.snapshot().model
+    if named is not None and own is not None and not is_same_model(split_model(named)[0], own):
+        warn(
+            f"this session continues with {own}: MULL_MODEL applies to new sessions;"
+            f" to switch, use -m {named}"
+        )
+
+
+def _profile(engine: Engine, opening: Opening) -> Profile | None:
+    """The profile that was named for this session."""
+    return engine.setup.profile if opening.profile else None
+
+
 def _held(
     store: SessionStore, opening: Opening, found: SessionInfo | None, engine: Engine
 ) -> Writing:
     """The session found, or a new one, with the given values; nobody else can write it."""
+    profile, setup = _profile(engine, opening), engine.setup
+    by_name = said_by_name(opening.model, thinks=_thinks(engine, opening))
+    said = {**by_name, **opening.settings}
     if found is None:
+        model = opening.model or setup.settings.model_name
         return begin_writing(
             store,
             folder=opening.folder,
             name=opening.name,
-            model=opening.model or engine.setup.settings.snapshot().model,
-            base_url=opening.base_url,
-            settings=opening.settings,
+            model=model,
+            base_url=opening.base_url or (model and setup.address_for(model)) or None,
+            settings=_over(profile.settings if profile else {}, opening.settings, said),
             kind=opening.kind,
         )
     kept = go_on_writing(store, found.id)
     if opening.kind == "conversation" and kept.info.kind != opening.kind:
         kept.give(kind=opening.kind)
-    if opening.model is not None:
-        if kept.info.base_url is not None and not _is_at_home(opening.model, kept.info, engine):
+    model = opening.model or (profile.model_name if profile else None)
+    if model is not None:
+        if kept.info.base_url is not None and not _is_at_home(model, kept.info, engine):
             kept.give(base_url=None)
-        kept.give(model=opening.model)
+        kept.give(model=model)
+        if profile is not None and (address := setup.address_for(model)):
+            kept.give(base_url=address)
     if opening.base_url is not None:
         kept.give(base_url=opening.base_url)
-    if opening.settings:
-        kept.give(settings={**kept.info.settings, **opening.settings})
+    if said or profile is not None:
+        before = kept.info.settings if profile is None else profile.settings
+        if opening.model is None:
+            model, before = told(kept.info.model, before, said)
+            kept.give(model=model)
+        kept.give(settings=_over(before, opening.settings, said))
     return kept
+
+
+def _over(
+    before: Mapping[str, Any], settings: Mapping[str, Any], said: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The settings that are stored: the older ones as far as they stand, and the given ones."""
+    return {**standing(before, said), **settings}
 
 
 def _in_memory(
@@ -249,6 +320,7 @@ async def open_session_async(
     **more: Unpack[ConversationOptions],
 ) -> Session:
     """`open_session` on the caller's event loop, where the servers of a `toolbox` then run."""
+    running_loop()
     return await _open(name, model, last, folder, store, toolbox, **more)
 
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mull.agent.given import sayable
+from mull.agent.given import plain, sayable
 from mull.agent.reach import Key
 from mull.client.connections import ConnectionOptions
 from mull.dialects.body import merge
@@ -49,8 +49,9 @@ class RequestParameters(TypedDict, total=False):
     `tool_choice` is `auto`, `none`, `required`, or the name of the tool that must be called.
     `schema` is the type or JSON schema of the answer: it is parsed into `Result.value`. `timeout`
     is in seconds, for the request and its retries. The fields of `extra_body` are merged into the
-    body as it is sent, over everything else; `extra_headers` are sent along with the others. A
-    turn's own are merged with those of its conversation, and win.
+    body as it is sent, over everything else; `extra_headers` are sent along with the others, and
+    `extra_query` at the end of the address (`{"api-version": "2024-10-21"}`). A turn's own are
+    merged with those of its conversation, and win.
     """
 
     max_tokens: int | None
@@ -71,6 +72,7 @@ class RequestParameters(TypedDict, total=False):
     timeout: float | None
     extra_body: Mapping[str, Any] | None
     extra_headers: Mapping[str, str] | None
+    extra_query: Mapping[str, str | int | float | bool] | None
 
 
 class TurnParameters(RequestParameters, total=False):
@@ -131,6 +133,7 @@ class Parameterized(Struct, frozen=True):
 
     request: RequestOptions = RequestOptions()
     headers: Mapping[str, str] = {}
+    query: Mapping[str, str] = {}
     timeout: float | None = None
     shape: "Shape | None" = None
     rounds: int | None = None
@@ -172,6 +175,11 @@ def _is_headers(value: Any) -> bool:
     return is_mapping and all(isinstance(text, str) for pair in value.items() for text in pair)
 
 
+def _is_query(value: Any) -> bool:
+    given = value.items() if isinstance(value, Mapping) else [(None, None)]
+    return all(name and isinstance(one, str | int | float) for name, one in given)
+
+
 _POSITIVE = _Rule(lambda value: _is_whole(value, 1), "a whole number of at least 1")
 _NUMBER = _Rule(_is_number, "a number")
 _TEXT = _Rule(_is_text, "text")
@@ -194,13 +202,15 @@ _RULES: Mapping[str, _Rule] = {
     "timeout": _Rule(lambda value: _is_number(value) and value > 0, "a number above 0"),
     "extra_body": _Rule(_is_object, "a mapping that JSON can express"),
     "extra_headers": _Rule(_is_headers, "a mapping of text to text"),
+    "extra_query": _Rule(_is_query, "a mapping of names to text or numbers"),
 }
-_SHOWN = _RULES.keys() - {"metadata", "extra_body", "extra_headers"}
+_APART = ("extra_body", "extra_headers", "extra_query")
+_SHOWN = _RULES.keys() - {"metadata", *_APART}
 """Values that an error may quote: the others may be secrets."""
 _CHOICES = ("auto", "none", "required")
 _OF_REQUEST = {name: name for name in _RULES} | {"parallel_tool_calls": "parallel_calls"}
 """The field of `RequestOptions` for each parameter that is passed on unchanged."""
-for _apart in ("max_rounds", "stop", "tool_choice", "timeout", "extra_body", "extra_headers"):
+for _apart in ("max_rounds", "stop", "tool_choice", "timeout", *_APART):
     del _OF_REQUEST[_apart]
 
 
@@ -240,12 +250,7 @@ def parameters_over(base: Parameterized, given: Mapping[str, Any]) -> Parameteri
     Raises:
         LocalError: a value is not allowed; says which.
     """
-    said = {name: value for name, value in given.items() if value is not None}
-    for name, value in said.items():
-        rule = _RULES.get(name)
-        if rule is not None and not rule.holds(value):
-            instead = repr(value)[:60] if name in _SHOWN else type(value).__name__
-            raise LocalError(f"{name} must be {rule.words}, not {instead}")
+    said = {name: _ruled(name, value) for name, value in given.items() if value is not None}
     fields = {_OF_REQUEST[name]: value for name, value in said.items() if name in _OF_REQUEST}
     if "stop" in said:
         stop = said["stop"]
@@ -262,10 +267,32 @@ def parameters_over(base: Parameterized, given: Mapping[str, Any]) -> Parameteri
     return Parameterized(
         request=replace(base.request, **fields) if fields else base.request,
         headers={**base.headers, **_lowered(said.get("extra_headers", {}))},
+        query={**base.query, **_written(said.get("extra_query", {}))},
         timeout=said.get("timeout", base.timeout),
         shape=shape,
         rounds=said.get("max_rounds", base.rounds),
     )
+
+
+def _ruled(name: str, value: Any) -> Any:
+    """A value as JSON has it, if it is what the parameter must be."""
+    rule, fault = _RULES.get(name), None
+    if rule is None:
+        return value
+    try:
+        made = plain(value, name)
+        if rule.holds(made):
+            return made
+        if isinstance(made, dict):
+            wrong = (key for key, held in made.items() if not rule.holds({key: held}))
+            fault = next(
+                (f"{name}.{key} is of type {type(made[key]).__name__}" for key in wrong), None
+            )
+    except TypeError as error:
+        fault = str(error)
+    if fault is None or name in _SHOWN or not isinstance(value, Mapping):
+        fault = f"not {repr(value)[:60] if name in _SHOWN else type(value).__name__}"
+    raise LocalError(f"{name} must be {rule.words}, {fault}")
 
 
 def limited(limits: "ExchangeOptions | None", timeout: float | None) -> "ExchangeOptions | None":
@@ -285,6 +312,11 @@ def _shape(kind: Any) -> "Shape":
     from mull.agent.structured import shape_of
 
     return shape_of(kind)
+
+
+def _written(query: Mapping[str, Any]) -> dict[str, str]:
+    """The values as addresses have them: true and false are words."""
+    return {n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in query.items()}
 
 
 def _lowered(headers: Mapping[str, str]) -> dict[str, str]:

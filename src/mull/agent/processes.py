@@ -13,6 +13,8 @@ import signal
 
 __all__ = ["members", "signal_all"]
 
+_MOST_LOOKS = 50
+
 
 def members(session: int) -> list[int]:
     """The living processes of the session that this process started, for `os.kill`."""
@@ -22,12 +24,21 @@ def members(session: int) -> list[int]:
 
 
 def signal_all(session: int, number: signal.Signals) -> bool:
-    """Send a signal to all of them; returns whether there were any."""
-    found = members(session)
-    for member in found:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(member, number)
-    return bool(found)
+    """Send a signal to all of them; returns whether there were any.
+
+    A process that is forked during the look is missing from the list, so it looks again until there
+    is no new one, but gives up on a program that ignores the signal and keeps forking.
+    """
+    told: set[int] = set()
+    for _ in range(_MOST_LOOKS):
+        new = [member for member in members(session) if member not in told]
+        if not new:
+            break
+        for member in new:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(member, number)
+        told.update(new)
+    return bool(told)
 
 
 def _has_group(leader: int) -> bool:

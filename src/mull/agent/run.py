@@ -30,6 +30,7 @@ from mull.agent.turn import (
     ThoughtStopped,
     advance,
     allows,
+    has_broken,
     meaning,
 )
 from mull.history.log import Entry, Log, Record
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LIMITS",
     "NUDGE",
+    "UNUSABLE",
     "Recorder",
     "Send",
     "Shorten",
@@ -79,6 +81,10 @@ QUICKLY_COUNTED_UNKNOWN = 2048
 """The same if the window is unknown: local servers have small ones."""
 
 NUDGE = "You ended your turn without an answer and without calling a tool. Go on, or answer now."
+UNUSABLE = (
+    "A part of your last turn could not be used, such as a tool call without a name: nothing was"
+    " run. Call the tool again, or answer now."
+)
 
 
 LIMITS = Limits()
@@ -170,7 +176,7 @@ class Turn(Struct):
 
     `now` is the situation of the current request, initially that of the first one. `inspect`
     queries the model's server and returns whether that is news. `overflow` is what was learnt from
-    a request rejected for its length, until one is answered; a turn that ends `too_long` has
+    a request `rejected` for its length, until one is answered; a turn that ends `too_long` has
     nothing left that could be sent. `task` is where it runs, if it is a stream's. `steering`
     contains the user's messages sent meanwhile: they are sent with the next tool results, and stay
     here if there are none. `heard` is when the endpoint's last byte arrived, by the monotonic
@@ -197,6 +203,7 @@ class Turn(Struct):
     cut: Cut | None = None
     hurry: Hurry | None = None
     overflow: Amendment = UNAMENDED
+    rejected: tuple[TooLongError, int] | None = None
     too_long: bool = False
     error: BaseException | None = None
     task: asyncio.Task[Any] | None = None
@@ -293,8 +300,22 @@ def _overflow(turn: Turn, refused: Prepared, error: TooLongError) -> None:
     from mull.policy.heal.overflow import overflowed
 
     turn.overflow, turn.too_long = overflowed(refused, error.overflow), False
+    turn.rejected = error, len(turn.log)
     turn.note(Note("overflow", f"rejected for its length: {error.text}", warning=True))
     turn.signal("overflow")
+
+
+def _check_length(turn: Turn, prepared: Prepared) -> None:
+    """Send nothing that is known to be too long, and nothing again that was rejected as such.
+
+    Raises:
+        TooLongError: the endpoint's own words, if it could not be shortened since.
+        LocalError: it is too long by our count.
+    """
+    error, length = turn.rejected or (None, 0)
+    turn.too_long = prepared.too_long or (error is not None and length == len(turn.log))
+    if turn.too_long:
+        raise error or LocalError(too_long_text(prepared))
 
 
 async def _send(turn: Turn) -> None:
@@ -305,9 +326,7 @@ async def _send(turn: Turn) -> None:
     if shorten is not None and turn.allows("full") and shorten.needed(prepared, situation):
         turn.signal("full")
         return
-    if prepared.too_long:
-        turn.too_long = True
-        raise LocalError(too_long_text(prepared))
+    _check_length(turn, prepared)
     cut, turn.cut = turn.cut, None
     if cut is not None:
         from mull.agent.hurry_plan import tell_cut  # few turns need it
@@ -327,11 +346,14 @@ async def _send(turn: Turn) -> None:
     except ThoughtStopped as stopped:
         from mull.agent.hurry_plan import Cut, ask_now
 
-        turn.add(Entry(user(ask_now(answer.keep())), time.time(), own=True))
+        asked_now = ask_now(answer.keep(), answer.asked.target)
+        turn.add(Entry(user(asked_now), time.time(), own=True))
         turn.cut = Cut(stopped.cause, answer.asked.request.thinking)
         turn.signal(stopped.cause)
         return
     except TooLongError as error:
+        if error.overflow is None:
+            raise
         turn.too_long = True
         if shorten is None or not turn.allows("overflow"):
             raise
@@ -342,7 +364,7 @@ async def _send(turn: Turn) -> None:
         turn.heard = None
         message = answer.keep()
     answer.end()
-    turn.overflow = UNAMENDED
+    turn.overflow, turn.rejected = UNAMENDED, None
     said = meaning(message, turn.progress, turn.limits, tools=bool(situation.tools))
     misfit = _read_value(turn, message) if said == "answered" else None
     turn.signal(said if misfit is None else "misfit")
@@ -351,7 +373,8 @@ async def _send(turn: Turn) -> None:
         turn.add(Entry(turn.shape.correction(message, misfit), time.time(), own=True))
         turn.say(Corrected(str(misfit)))
     elif said == "silent":
-        turn.add(Entry(user(NUDGE), time.time(), own=True))
+        text = UNUSABLE if has_broken(message) else NUDGE
+        turn.add(Entry(user(text), time.time(), own=True))
         turn.say(Nudged(turn.progress.nudges, turn.limits.nudges))
 
 

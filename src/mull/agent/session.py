@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from mull.agent.given import Said, as_message
 from mull.agent.library import Conversation
 from mull.agent.options import TurnParameters
-from mull.agent.reach import Key
+from mull.agent.reach import Key, Reach
 from mull.agent.recording import TimedRecorder
 from mull.agent.run import LIMITS, Turn, prepare_quickly
 from mull.agent.streams import AsyncStream, end_task, end_task_now
@@ -28,8 +28,9 @@ from mull.neutral.events import Event
 from mull.neutral.messages import Message
 from mull.neutral.target import Target
 from mull.policy.prepare import Prepared, prepare
-from mull.settings.layers import Settings
-from mull.settings.registry import SettingValue, find
+from mull.settings.layers import Settings, said_by_name, standing, told
+from mull.settings.model import split_model
+from mull.settings.registry import SettingValue, find, parse_all
 from mull.store.sessions.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -39,11 +40,11 @@ if TYPE_CHECKING:
     from mull.agent.toolbox import Toolbox
     from mull.agent.tools.tool import PreparedCall, RunnableTool
     from mull.policy.compress.plan import Strategy
-    from mull.settings.profile import Parameters
+    from mull.settings.profile import Parameters, Profile
     from mull.store.sessions.values import Changes, SessionInfo, SessionStore
     from mull.store.sessions.writing import Writing
 
-__all__ = ["Session", "restore_settings"]
+__all__ = ["Session", "restored"]
 
 
 class Session(Conversation):
@@ -58,13 +59,18 @@ class Session(Conversation):
         warn: Callable[[str], None] = log_warning,
         messages: Iterable[Message] = (),
         base_url: str | None = None,
+        layers: Settings | None = None,
         **more: Any,
     ) -> None:
-        """`base_url` is the address as given: the stored one contains no key."""
+        """`base_url` is the address as given: the stored one contains no key. `layers` are the
+        settings, if not just those of the engine and the stored ones.
+        """
         info = kept.info
+        if layers is None:
+            layers = restored(engine.setup.settings, info, warn)
         address = base_url or info.base_url
-        super().__init__(info.model, engine=engine, system=info.system, base_url=address, **more)
-        self._kept = kept
+        self._given, self._kept = layers, kept
+        super().__init__(engine=engine, system=info.system, base_url=address, **more)
         self.log: Log = Log(records=kept.records)
         self._written = Recorder(kept)
         self._recorder: TimedRecorder = TimedRecorder(self._written, warn)
@@ -77,8 +83,10 @@ class Session(Conversation):
             self._admission = _admission(toolbox, self._admission)
             toolbox.snapshot = self.snapshot
             toolbox.workspace.keeper = self._keeper(warn)
-        restore_settings(self.settings, info, warn, engine.setup.settings.chosen_in_session())
         self._begin_with(tuple(messages))
+
+    def _layers(self, model: str | None, settings: Mapping[str, object]) -> Settings:
+        return self._given
 
     def _begin_with(self, messages: Sequence[Message]) -> None:
         """Let a new session continue from messages of another conversation."""
@@ -181,7 +189,8 @@ class Session(Conversation):
     @property
     def address(self) -> str | None:
         """The address given for the current model, if there is one."""
-        return self._reaches.of(self.target).base_url
+        provider = self.target.provider
+        return self._reaches.of(self.target).base_url or self._engine.setup.address_of(provider)
 
     def switch(
         self,
@@ -198,7 +207,9 @@ class Session(Conversation):
         """
         self._check_open()
         target = super().switch(model, key=key, base_url=base_url, headers=headers)
-        self._change(model=model, base_url=self._reaches.of(target).base_url)
+        said = said_by_name(model, thinks=target.wants_thinking)
+        settings = standing(self.info.settings, said)
+        self._change(model=model, base_url=self.address, settings=settings)
         return target
 
     def set(self, key: str, value: object) -> SettingValue:
@@ -209,7 +220,8 @@ class Session(Conversation):
         """
         self._check_open()
         parsed = super().set(key, value)
-        self._change(settings={**self.info.settings, find(key).key: parsed})
+        model, settings = told(self.info.model, self.info.settings, {find(key).key: parsed})
+        self._change(model=model, settings=settings)
         return parsed
 
     def unset(self, key: str) -> None:
@@ -220,8 +232,31 @@ class Session(Conversation):
         """
         self._check_open()
         super().unset(key)
-        name = find(key).key
-        self._change(settings={k: v for k, v in self.info.settings.items() if k != name})
+        self.settings.unset(key, "stored")
+        name, model = find(key).key, self.info.model
+        if name in said_by_name(model):
+            model = self.settings.snapshot().model
+        settings = {k: v for k, v in self.info.settings.items() if k != name}
+        self._change(settings=settings, model=model)
+
+    def load_profile(self, profile: Profile) -> tuple[str, ...]:
+        """Go on with a profile instead of what the session has chosen; returns the settings that
+        it gave up.
+
+        Raises:
+            CatalogError: the profile's model is unknown; nothing has changed.
+        """
+        self._check_open()
+        name = profile.model_name or self.settings.snapshot().model or self.target.name
+        given = Reach(base_url=profile.base_url)
+        target = self._reaches.target(name, given if profile.base_url else None)
+        gone = self.settings.load_profile(profile.settings, profile.model_name)
+        self._reaches.take(target, given)
+        self.target = target
+        self.use_parameters(profile.parameters)
+        model = self.settings.model_name
+        self._change(model=model, base_url=self.address, settings=profile.settings)
+        return gone
 
     def use_parameters(self, parameters: Parameters) -> None:
         """Use these parameters from the next request on; None leaves one to the provider."""
@@ -283,6 +318,12 @@ class Session(Conversation):
     def recovered(self) -> Sequence[Record]:
         """The part of an answer that had arrived when the previous process was killed."""
         return self._kept.recovered
+
+    @property
+    def was_cut_off(self) -> bool:
+        """Whether the previous process was killed in the middle of an answer."""
+        entries = (one for one in self.recovered if isinstance(one, Entry))
+        return any(one.message.status == "interrupted" for one in entries)
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
@@ -384,19 +425,16 @@ def _admission(
     return admission
 
 
-def restore_settings(
-    settings: Settings,
-    info: SessionInfo,
-    warn: Callable[[str], None],
-    given: frozenset[str] = frozenset(),
-) -> None:
-    """Restore the settings of a session; those `given` on the command line take precedence."""
-    if info.model is not None:
-        settings.set_model(info.model)
+def restored(settings: Settings, info: SessionInfo, warn: Callable[[str], None]) -> Settings:
+    """These settings with those of a stored session in their layer."""
+    made, model = settings.fork(), info.model
+    said: dict[str, SettingValue] = {}
     for key, value in info.settings.items():
-        if key in given:
-            continue
         try:
-            settings.set(key, value)
+            said |= parse_all({key: value}, unset=True)
         except SettingError as error:  # settings change between versions
             warn(f"ignoring a setting of this session: {error}")
+    if model is not None and said.keys() & said_by_name(model).keys():
+        model = split_model(model)[0]  # older versions kept a level that no longer stood
+    made.replace("stored", said, model)
+    return made

@@ -26,10 +26,16 @@ from mull.neutral.messages import Dialect
 from mull.neutral.target import Target
 from mull.settings.addresses import without_secrets
 from mull.settings.environment import Environment, read_environment
-from mull.settings.layers import Settings, Snapshot
+from mull.settings.layers import (
+    Settings,
+    Snapshot,
+    check_agreement,
+    said_by_name,
+    said_words,
+)
 from mull.settings.presets import preset_values
 from mull.settings.profile import Parameters, Profile, check_provider
-from mull.settings.registry import CLEARING_WORDS
+from mull.settings.registry import CLEARING_WORDS, SettingValue, find, parse
 from mull.settings.words import NO_PROFILE, quote
 from mull.store.config import Config, load_config
 from mull.store.paths import config_dir, data_dir
@@ -38,7 +44,7 @@ from mull.store.profiles import Profiles
 if TYPE_CHECKING:
     from mull.catalog.load import Catalog
 
-__all__ = ["Setup", "apply_sets", "isolated_setup", "load_setup", "profiles"]
+__all__ = ["Setup", "isolated_setup", "load_setup", "parse_sets", "profiles"]
 
 _MOST_RESOLVED = 256
 """Targets that are kept: the catalog and the configuration of a setup do not change."""
@@ -115,6 +121,26 @@ class Setup:
         self.profile, self.profile_name = profile, name
         return profile
 
+    def address_of(self, provider: str) -> str | None:
+        """The address that the profile has for a provider; no other provider is reached there."""
+        profile = self.profile
+        return profile.base_url if profile and profile.provider == provider else None
+
+    def redirected(self, provider: str) -> str | None:
+        """The address that the user has given a provider, in the profile or in config.toml."""
+        own = self.config.providers.get(provider.lower())
+        return self.address_of(provider) or (own.base_url if own else None)
+
+    def address_for(self, model: str) -> str | None:
+        """The same for the provider of a model.
+
+        Raises:
+            CatalogError: no model, or more than one, has this name.
+        """
+        if self.profile is None or self.profile.base_url is None:
+            return None
+        return self.address_of(self.resolve(model).provider)
+
     def _providers(self) -> list[str]:
         from mull.catalog.resolve import GENERIC
 
@@ -134,15 +160,28 @@ class Setup:
             CatalogError: no model, or more than one, has this name.
         """
         try:
-            if compat is None:
-                return self._resolved(name, base_url, dialect)
-            return self._find(name, base_url, dialect, compat)
+            if base_url is None:  # a provider that only the profile knows is found by its name
+                base_url = self.address_of(name.partition("/")[0].lower())
+            target = self._target(name, base_url, dialect, compat)
+            address = self.address_of(target.provider) if base_url is None else None
+            return target if address is None else self._target(name, address, dialect, compat)
         except UnknownLevel as error:
             try:
                 model = self._find(error.model, base_url, dialect, compat)
             except CatalogError:  # several have it: what each accepts is not known yet
                 raise error from None
             raise self._no_level(model, error) from None
+
+    def _target(
+        self,
+        name: str,
+        base_url: str | None,
+        dialect: Dialect | None,
+        compat: Mapping[str, Any] | None,
+    ) -> Target:
+        if compat is None:
+            return self._resolved(name, base_url, dialect)
+        return self._find(name, base_url, dialect, compat)
 
     def _find(
         self,
@@ -182,8 +221,8 @@ class Setup:
         model: str | None = None,
     ) -> Snapshot:
         """The settings for a request to this target, including its presets."""
-        preset = preset_values(target.facts)
-        return self.settings.snapshot(preset=preset, request=request, model=model)
+        preset, thinks = preset_values(target.facts), target.wants_thinking
+        return self.settings.snapshot(preset=preset, request=request, model=model, thinks=thinks)
 
 
 def load_setup(
@@ -206,8 +245,7 @@ def load_setup(
     settings = Settings()
     settings.replace("config", said.settings, said.model)
     settings.replace("environment", environment.values, environment.model)
-    settings.set_model(model)
-    apply_sets(settings, sets)
+    settings.say(parse_sets(sets, model), model)
     keys = frozenset(name for name, value in os.environ.items() if value)
     setup = Setup(settings, said, environment, keys, warn=warn)
     _choose_profile(setup, profile)
@@ -219,20 +257,24 @@ def isolated_setup() -> Setup:
     return Setup(Settings(), Config(), Environment({}), frozenset(), isolated=True)
 
 
-def apply_sets(settings: Settings, sets: Sequence[str]) -> None:
-    """Apply `--set KEY=VALUE` options to the session, in order.
+def parse_sets(sets: Sequence[str], model: str | None = None) -> dict[str, SettingValue]:
+    """What `--set KEY=VALUE` options say together, with the model that is named beside them.
 
     Raises:
-        SettingError: one of them is not allowed.
+        SettingError: one of them is not allowed, or two of them contradict each other.
     """
+    said: dict[str, SettingValue] = {}
     for text in sets:
         key, equals, value = text.partition("=")
         if not equals:
             raise SettingError(f"--set {quote(text)} has no value: use --set KEY=VALUE")
-        if value.strip().lower() in CLEARING_WORDS:
-            settings.reset(key)
-        else:
-            settings.set(key, value)
+        setting = find(key)
+        clears = value.strip().lower() in CLEARING_WORDS
+        word = {setting.key: setting.default if clears else parse(key, value)}
+        check_agreement(said_words(said), said_words(word))
+        said |= word
+    check_agreement(said_words(said), said_words(said_by_name(model), model))
+    return said
 
 
 def _config(path: Path | None) -> Config:

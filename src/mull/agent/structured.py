@@ -15,6 +15,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec.structs import replace
 
+from mull.agent.given import expressed
 from mull.agent.schema_types import described
 from mull.dialects.schemas import moved, pruned
 from mull.neutral.blocks import TextBlock, ToolCallBlock, ToolResultBlock
@@ -151,7 +152,7 @@ def shape_of(kind: Any, name: str | None = None) -> Shape:
     if isinstance(kind, Shape):
         return kind
     if isinstance(kind, Mapping):
-        schema, called = _bare(kind)
+        schema, called = _bare(expressed(kind, "the schema"))
         try:
             if (fault := first_fault(schema)) is not None:
                 raise LocalError(f"the schema is not valid: {fault}")

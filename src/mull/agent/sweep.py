@@ -33,7 +33,6 @@ from mull.logs import log_warning
 from mull.neutral.errors import ConfigError, MisfitError
 from mull.neutral.target import split_level
 from mull.neutral.thinking import LADDER
-from mull.policy.reasoning import estimate_thinking_tokens
 from mull.policy.sweep.cells import Outcome
 from mull.policy.sweep.grading import grade
 from mull.policy.sweep.tasks import Task
@@ -245,6 +244,8 @@ def _estimated(result: Result, *, thinks: bool) -> int | None:
     """The tokens of the thinking that was shown. Without any, unknown if the model may have
     thought, since a provider may hide it.
     """
+    from mull.tokenizers import estimate_thinking_tokens
+
     if result.thinking:
         return estimate_thinking_tokens(result.message)
     return None if thinks else 0

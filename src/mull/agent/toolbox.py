@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from mull.agent.approving import ApproveFunction, approver_of
 from mull.agent.instructions import BASE, Instruction, load_instructions, system_prompt
@@ -14,6 +14,7 @@ from mull.agent.mcp.elsewhere import at, at_now, from_here
 from mull.agent.mcp.find import OnDemand
 from mull.agent.mcp.servers import McpServers, may_mean
 from mull.agent.mcp.settled import referred
+from mull.agent.sandbox import is_likely, is_versioned
 from mull.agent.tools.approve import Approver, Gate, unknown_rules
 from mull.agent.tools.around import ToolAround
 from mull.agent.tools.background import JobStatus
@@ -23,19 +24,22 @@ from mull.agent.tools.todo import Todo, TodoItem
 from mull.agent.tools.tool import Outcome, RunnableTool, ToolContext, Work
 from mull.agent.tools.workspace import Workspace
 from mull.agent.trust import Trusting
+from mull.client.connection import running_loop
 from mull.logs import log_warning
 from mull.policy.allowance import room
 from mull.policy.approval import Mode
-from mull.store.approvals import allow_always, load_policy
+from mull.store.approvals import RuleFile, load_policy
 from mull.store.paths import config_dir, data_dir
+from mull.store.serve import ServeConfig
 from mull.store.trust import Trust
 
 if TYPE_CHECKING:
     from mull.agent.mcp.servers import ServerStatus
+    from mull.agent.sandbox.cage import Cage
     from mull.agent.setup import Setup
     from mull.settings.layers import Snapshot
 
-__all__ = ["Toolbox"]
+__all__ = ["Toolbox", "key_variables"]
 
 
 class Toolbox:
@@ -44,7 +48,9 @@ class Toolbox:
     They run on the event loop that started them; their tools can be used on any. If they are
     `unasked`, a model known to be bad at tools is offered none. Instructions of the folder that
     nobody has approved yet are asked about when a session starts, or left out if there is nobody to
-    ask; `trusted` uses them without asking.
+    ask; `trusted` uses them without asking. Without a `mode`, the setting `tools.mode` decides, or
+    else the surroundings: `auto` if somebody can be asked, commands can be confined and the folder
+    is under version control, otherwise `ask`.
 
     Raises:
         LocalError: a word of `wanted` matches no tool, or a policy file is invalid.
@@ -58,7 +64,7 @@ class Toolbox:
         folder: Path,
         *,
         wanted: str = "all",
-        mode: Mode = "ask",
+        mode: Mode | None = "ask",
         approver: Approver | ApproveFunction | None = None,
         trusted: bool = False,
         on_change: Callable[[ServerStatus], None] | None = None,
@@ -72,24 +78,29 @@ class Toolbox:
         self._on_change = on_change
         self._warn = warn
         self._told: set[str] | None = None
+        self._cage: Cage | None = None
         self._demand = OnDemand()
         self._configs = {n: one for n, one in setup.config.mcp.items() if one.enabled}
         root = self.workspace.root
         policy = load_policy(config_dir(), root)
         self.warnings = self._policy_warnings = policy.warnings
         self.gate: Gate = Gate(
-            mode,
+            mode or self._wanted_mode() or self._usual_mode(has_person=approver is not None),
             policy.rules,
             approver_of(approver),
-            lambda rule: allow_always(config_dir(), root, rule),
+            RuleFile(config_dir(), root),
             warn,
+            self.cage,
         )
+        self.gate.is_chosen = bool(mode or self._wanted_mode())
+        self._rules = policy.rules
         self._own = builtin_tools(
             self.workspace,
             rules=policy.rules,
-            withheld=_key_variables(setup),
+            withheld=key_variables(setup),
             passed_on=policy.environment,
             ask=self.gate.question,
+            cage=self.cage,
         )
         self._trusting = Trusting(
             load_instructions(root),
@@ -104,17 +115,37 @@ class Toolbox:
         if not any(may_mean(wanted, name) for name in self._configs):
             self.choose(wanted)  # a word that matches no tool is reported before anything is asked
 
+    def cage(self) -> Cage:
+        """The sandbox for commands; loaded with the first one that needs it."""
+        if self._cage is None:
+            from mull.agent.sandbox.cage import Cage
+
+            self._cage = Cage(self.workspace.root, self._rules, self._wish, self._warn)
+        return self._cage
+
+    def _wanted_mode(self) -> Mode | None:
+        wanted = self.snapshot()["tools.mode"]
+        return next((mode for mode in get_args(Mode) if mode == wanted), None)
+
+    def _usual_mode(self, *, has_person: bool) -> Mode:
+        is_safe = has_person and self._wish() != "off" and is_versioned(self.workspace.root)
+        return "auto" if is_safe and is_likely() else "ask"
+
+    def _wish(self) -> str:
+        return str(self.snapshot()["tools.sandbox"])
+
     async def start(self) -> None:
         """Start the servers whose tools are wanted; returns when each is up, has failed, or is
         known from an earlier run. Further calls do nothing.
         """
         if self.is_started:
             return
+        here = running_loop()
         self.is_started = True
         self._told = None
         if self._configs:
             self.mcp = McpServers(self._configs, on_change=self._heard, lazy=True)
-            self._home = asyncio.get_running_loop()
+            self._home = here
             await self.mcp.start(self.wanted)
             self._told = set(self.trouble)  # the caller reports these
         unlisted = [name for name in self._configs if not may_mean(self.wanted, name)]
@@ -261,22 +292,30 @@ def _trouble(status: ServerStatus) -> list[str]:
     return [f"the MCP server {status.name}{text}" for text in (*failed, *notes)]
 
 
-def _key_variables(setup: Setup) -> list[str]:
+def key_variables(setup: Setup) -> list[str]:
     """The variables that contain keys, and those that config.toml expands: commands run by a model
     do not get them.
     """
-    own = setup.config.providers.values()
+    own, serve = setup.config.providers.values(), setup.config.serve or ServeConfig()
     known = setup.catalog().providers.values()
     filled = [
-        *(text for one in own for text in (one.base_url or "", *one.headers.values())),
+        *(
+            text
+            for one in own
+            for text in (one.base_url or "", *one.headers.values(), *one.query.values())
+        ),
         *(
             text
             for one in setup.config.mcp.values()
             for text in (one.url or "", *one.headers.values(), *one.env.values())
         ),
+        serve.store or "",
+        serve.cache or "",
     ]
+    served = [one for model in serve.models.values() for one in model.upstreams]
     return [
         *(v for one in own for v in one.key_env),
+        *(one.key_env for one in served if one.key_env),
         *(v for one in known for v in one.env),
         *(name for text in filled for name in referred(text)),
     ]

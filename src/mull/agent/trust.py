@@ -20,12 +20,15 @@ from mull.neutral.blocks import Value
 from mull.neutral.errors import LocalError
 from mull.store.trust import Trust
 
-__all__ = ["TRUST_LETTERS", "TrustAnswer", "TrustRequest", "Truster", "Trusting"]
+__all__ = ["TRUST_WORDS", "TrustAnswer", "TrustRequest", "Truster", "Trusting"]
 
 TrustAnswer: TypeAlias = Literal["always", "once", "no"]
-
-TRUST_LETTERS: Mapping[str, TrustAnswer] = {"y": "always", "o": "once", "n": "no"}
-"""What the user types for each answer."""
+TRUST_WORDS: Mapping[TrustAnswer, str] = {
+    "always": "Yes, until it changes",
+    "once": "Yes, only this time",
+    "no": "No",
+}
+"""The answers in the order in which they are offered."""
 
 _UNSEEN = "not used: nobody has approved it yet; read it, then run `mull trust` in its folder"
 _REFUSED = "not used: you refused it; `mull trust` in its folder approves it"

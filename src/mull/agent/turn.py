@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from mull.neutral.blocks import Value
+from mull.neutral.blocks import OpaqueBlock, Value
 from mull.neutral.messages import Message
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "ThoughtStopped",
     "advance",
     "allows",
+    "has_broken",
     "meaning",
 ]
 
@@ -179,6 +180,12 @@ def meaning(answer: Message, progress: Progress, limits: Limits, *, tools: bool)
         return "failed"
     if tools and answer.tool_calls and answer.status == "complete":
         return "called"
-    if tools and answer.status == "no_answer" and allows(progress, "silent", limits):
+    lost = answer.status == "no_answer" or has_broken(answer)
+    if tools and lost and allows(progress, "silent", limits):
         return "silent"
     return "answered"
+
+
+def has_broken(answer: Message) -> bool:
+    """Whether a part of the answer could not be used, such as a call without a name."""
+    return any(isinstance(block, OpaqueBlock) and block.broken for block in answer.blocks)

@@ -65,8 +65,12 @@ def join(
     facts: ModelFacts,
     own: Sequence[Row] = (),
     once: Mapping[str, Any] | None = None,
+    *,
+    takes_words: bool = False,
 ) -> Compat:
     """One Compat from the shipped rows, the model's facts, the user's rows and `once`.
+
+    `takes_words`: the entry of this model here lists words of effort, so its endpoint takes them.
 
     Raises:
         ConfigError: `once` has an unknown key or a value that is not allowed.
@@ -76,6 +80,8 @@ def join(
         values |= row.values
     if facts.returns_in is not None:
         values.setdefault("reasoningOut", facts.returns_in)
+    if takes_words:
+        values.setdefault("thinkingWriter", "openai-effort")
     for row in _fitting(own, place):
         values |= row.values
     if once:

@@ -17,6 +17,9 @@ from mull.neutral.target import ModelFacts
 
 __all__ = ["Family", "complete", "maker_of"]
 
+_INTERLEAVED = {"reasoning.includeInContext": True}
+"""The preset of an entry that wants its reasoning back; it goes before what its family says."""
+
 
 class Family(Struct, frozen=True, forbid_unknown_fields=True):
     """One row of families.json, with where it was read and when."""
@@ -53,6 +56,8 @@ def complete(families: Sequence[Family], entry: Mapping[str, Any], place: Subjec
             facts = overlay(facts, family.facts)
             defaults = overlay(defaults, family.defaults)
             budget |= family.budget
+    if entry.get("interleaved"):
+        defaults = overlay(defaults, {"presets": _INTERLEAVED})
     merged = overlay(overlay(defaults, _told(entry)), facts)
     try:
         known = msgspec.convert(merged, ModelFacts)

@@ -3,7 +3,9 @@
 A name is tried as it stands, then in any case, then with the dots and dashes of a version
 (4.5, 4-5) taken as equal. In each of the last two it may also be: without the date that the
 catalog's ids have; without `-preview`; with a date or `-latest` that the catalog lacks; with
-`-thinking` behind it. No rule knows a model by name.
+`-thinking` behind it. Behind a provider's name only a date is added: anything else goes out as
+typed, with the facts of the id it resembles. Every id that is not spelt like the name has a note.
+No rule knows a model by name.
 """
 
 from __future__ import annotations
@@ -21,7 +23,17 @@ from mull.neutral.thinking import LADDER, LEVEL_ALIASES
 __all__ = ["Found", "Names", "close", "either", "listed", "no_level", "resembles_level"]
 
 Pair = tuple[str, str]
-_DATE = r"(?:\d{8}|\d{6}|\d{4}-\d{2}-\d{2}|\d{2}-\d{4}|\d{2}-\d{2}|\d{4}|00\d)"
+_DATE = r"(\d{8}|\d{6}|\d{4}-\d{2}-\d{2}|\d{2}-\d{4}|\d{2}-\d{2}|\d{4})"
+_DATES = {
+    "99999999": ("%Y%m%d",),
+    "9999-99-99": ("%Y-%m-%d",),
+    "999999": ("%y%m%d",),
+    "99-9999": ("%m-%Y",),
+    "99-99": ("%m-%d",),
+    "9999": ("%m%d", "%y%m"),
+}
+"""How providers write dates: as days, as months, and without the year."""
+_YEARS = range(2020, 2100)
 _THINKING = "-thinking"
 _PREVIEW = "-preview"
 _NUMBER = r"[+-]?\d[\d.,_]{0,15}[km]?"
@@ -46,12 +58,16 @@ class Names:
         self._released = released
         self._folded: dict[Callable[[str], str], dict[str, list[Pair]]] = {}
 
-    def find(self, name: str) -> list[Found]:
-        """Every id that the name can mean, by the first rule that finds any."""
+    def find(self, name: str, *, in_full: bool = False) -> list[Found]:
+        """Every id that the name can mean, by the first rule that finds any.
+
+        `in_full` is a name behind its provider's: of another id it gets no more than the facts,
+        unless that only adds a date.
+        """
         for fold in (str.lower, _undotted):
             found = self._find(name, fold)
             if found:
-                return found
+                return [_as_typed(name, hit) for hit in found] if in_full else found
         return []
 
     def _find(self, name: str, fold: Callable[[str], str]) -> list[Found]:
@@ -59,7 +75,7 @@ class Names:
         if found or not name.lower().endswith(_THINKING):
             return found
         base = name[: -len(_THINKING)]
-        note = f"{name!r} is {{}} with its thinking on"
+        note = f"{name!r} asks {{}} to think"
         return [
             replace(hit, note=note.format(hit.wire), thinks=True)
             for hit in self._plain(base, fold) or self._other_date(base, fold)
@@ -68,41 +84,50 @@ class Names:
     def _plain(self, name: str, fold: Callable[[str], str]) -> list[Found]:
         return (
             self._direct(name, fold)
-            or self._newest_dated(name, fold)
-            or [
-                replace(hit, note=f"{name!r} is taken as {hit.model}")
-                for hit in self._direct(name + _PREVIEW, fold)
-            ]
+            or self._newest_dated(name, fold, "")
+            or self._newest_dated(name, fold, _PREVIEW)
+            or self._direct(name, fold, _PREVIEW)
         )
 
-    def _direct(self, name: str, fold: Callable[[str], str]) -> list[Found]:
-        return [Found(p, model, model) for p, model in self._by(fold).get(fold(name), ())]
+    def _direct(self, name: str, fold: Callable[[str], str], more: str = "") -> list[Found]:
+        ids = self._by(fold).get(fold(name + more), ())
+        taken = f"{name!r} is taken as {{}}"
+        return [
+            Found(p, model, model, None if _same(model, name) else taken.format(model))
+            for p, model in ids
+        ]
 
-    def _newest_dated(self, name: str, fold: Callable[[str], str]) -> list[Found]:
-        """Each provider's newest id that is this name with a date behind it."""
+    def _newest_dated(self, name: str, fold: Callable[[str], str], more: str) -> list[Found]:
+        """Each provider's newest id that is this name with a date behind it: by these dates if all
+        have a year, because the catalog's days of release may be those of another id."""
         stem = fold(name)
-        dated = _pattern(rf"[-@]{_DATE}(?:-preview)?")
-        newest: dict[str, tuple[str, str]] = {}
+        dated: dict[str, list[tuple[str, str]]] = {}
         for key, pairs in self._by(fold).items():
-            if key.startswith(stem) and dated.fullmatch(key, len(stem)):
+            if key.startswith(stem) and key.endswith(more):
                 for provider, model in pairs:
-                    this = (self._released(provider, model), model)
-                    newest[provider] = max(newest.get(provider, this), this)
+                    day = _date_of(model[len(stem) : len(key) - len(more)])
+                    if day is not None:
+                        dated.setdefault(provider, []).append((day, model))
+        newest = {provider: self._newest(provider, found) for provider, found in dated.items()}
         return [
             Found(provider, model, model, f"{name!r} is taken as {model}, the newest of them")
-            for provider, (_, model) in newest.items()
+            for provider, model in newest.items()
         ]
+
+    def _newest(self, provider: str, dated: Sequence[tuple[str, str]]) -> str:
+        if all(day for day, _ in dated):
+            return max(dated)[1]
+        return max((self._released(provider, model), model) for _, model in dated)[1]
 
     def _other_date(self, name: str, fold: Callable[[str], str]) -> list[Found]:
         """A date or `-latest` that is not listed: the base's facts under the name as typed."""
-        tail = _pattern(rf"(?:[-@]{_DATE}|-latest)$").search(name)
-        if tail is None or not tail.start():
+        tail = _pattern(rf"(?:[-@]{_DATE}|-00\d|-latest)$").search(name)
+        if tail is None or not tail.start() or (tail[1] and not _is_dated(tail[0])):
             return []
         base = name[: tail.start()]
-        note = f"{name!r} is not in the catalog; the facts are those of {{}}"
         direct = [replace(hit, wire=hit.model + tail[0]) for hit in self._direct(base, fold)]
         others = direct or [replace(hit, wire=name) for hit in self._plain(base, fold)]
-        return [replace(hit, note=note.format(hit.model)) for hit in others]
+        return [replace(hit, note=_facts_of(name, hit)) for hit in others]
 
     def _by(self, fold: Callable[[str], str]) -> dict[str, list[Pair]]:
         if fold not in self._folded:
@@ -121,6 +146,50 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 def _undotted(name: str) -> str:
     return name.lower().replace(".", "-")
+
+
+def _same(one: str, other: str) -> bool:
+    return one.lower() == other.lower()
+
+
+def _is_dated(tail: str) -> bool:
+    return _date_of(tail) is not None
+
+
+def _date_of(tail: str) -> str | None:
+    """The date in a tail that is a separator and a day or month of the calendar, in a provider's
+    spelling; empty if it has no year, None if it is no date."""
+    found = _pattern(rf"[-@]{_DATE}").fullmatch(tail)
+    if found is None:
+        return None
+    from datetime import datetime
+
+    for form in _DATES[_pattern(r"\d").sub("9", found[1])]:
+        has_year = "y" in form.lower()
+        text = found[1] if has_year else f"2024 {found[1]}"  # a leap year
+        try:
+            day = datetime.strptime(text, form if has_year else f"%Y {form}")
+        except ValueError:
+            continue
+        if day.year in _YEARS:
+            return day.date().isoformat() if has_year else ""
+    return None
+
+
+def _facts_of(name: str, hit: Found) -> str:
+    sent = "" if _same(hit.wire, name) else f"; {hit.wire} is sent"
+    return f"{name!r} is not in the catalog{sent}; the facts are those of {hit.model}"
+
+
+def _as_typed(name: str, hit: Found) -> Found:
+    """The hit for a name in full: sent as typed, unless it is that id in another spelling or only
+    adds a date."""
+    base = name[: -len(_THINKING)] if hit.thinks else name
+    if _undotted(hit.wire) == _undotted(base) or _is_dated(hit.wire[len(base) :]):
+        return hit
+    typed = replace(hit, wire=base)
+    thinks = f"{name!r} asks {base} to think; the facts are those of {hit.model}"
+    return replace(typed, note=thinks if hit.thinks else _facts_of(name, typed))
 
 
 def close(name: str, names: Iterable[str], count: int = 3, *, cutoff: float = 0.5) -> list[str]:

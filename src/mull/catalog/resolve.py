@@ -139,7 +139,7 @@ def _at(asked: _Asked, provider: Provider, model: str, typed: str) -> Found:
     owner = _owner(asked)
     if owner is not None and typed in owner.models:
         return Found(owner.id, typed, typed)
-    own = asked.catalog.names_of(provider).find(model) if provider.models else []
+    own = asked.catalog.names_of(provider).find(model, in_full=True) if provider.models else []
     if own:
         return own[0]
     if "/" in model:
@@ -218,13 +218,16 @@ def _target(asked: _Asked, found: Found) -> Target:
     )
     place = replace(place, dialect=dialect)
     facts = families.complete(catalog.families, entry, place)
+    options = entry.get("reasoning_options") or ()
+    words = any(option["type"] == "effort" for option in options)
+    own, once = asked.rows, asked.compat
     return Target(
         provider=found.provider,
         provider_name=provider.name if provider else found.provider,
         model=found.wire,
         dialect=dialect,
         facts=facts,
-        compat=rows.join(catalog.compat_rows, place, facts, asked.rows, asked.compat),
+        compat=rows.join(catalog.compat_rows, place, facts, own, once, takes_words=words),
         endpoint=endpoint,
         key_env=provider.env if provider else (),
         known=known,

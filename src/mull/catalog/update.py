@@ -152,7 +152,7 @@ class _Gate:
             return None
         if known is None:
             self.added.append(key)
-        elif any(_differs(getattr(offered, name), reached.get(name)) for name in ("api", "env")):
+        elif _differs(offered.api, reached.get("api")) or set(offered.env) - set(known.env):
             self.pinned.append(key)
         models = self._models(offered, known, reached.get("api"))
         doc = {"doc": offered.doc} if offered.doc else {}

@@ -7,18 +7,24 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TextIO
 
-from mull.agent.tools.approve import LETTERS, ApprovalAnswer, ApprovalRequest, UserQuestion
-from mull.agent.trust import TRUST_LETTERS, TrustAnswer, TrustRequest
+from mull.agent.tools.approve import (
+    ApprovalAnswer,
+    ApprovalChoice,
+    ApprovalRequest,
+    UserQuestion,
+    offered,
+)
+from mull.agent.trust import TRUST_WORDS, TrustAnswer, TrustRequest
 from mull.tui.text.safe import neutralise, one_line
 
 __all__ = ["LineApprover", "find_terminal"]
 
-_ASK = "[y] once  [s] this session  [a] always  [n] no  [x] never: "
-_TRUST = "[y] yes, until it changes  [o] only this time  [n] no: "
 _LONGEST_ANSWER = 4096
+_LONGEST_ROW = 1000
 
 
 def find_terminal() -> tuple[int, TextIO] | None:
@@ -44,17 +50,35 @@ class LineApprover:
         self._screen = screen
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
-        """Ask once; any other input counts as a no and is passed on to the model."""
+        """Ask once: a number is an answer, any other input is a no and its reason."""
         title, detail = request.preview.title, request.preview.detail
-        shown = (
-            f"\n{one_line(title)}\n{_quoted(detail or title)}\n",
-            f"Allow {one_line(request.tool)}?\n",
-            f"[s], [a] and [x] apply to {one_line(request.rules[0])}.\n{_ASK}",
-        )
-        said = (await self._asked("".join(shown))).strip()
-        if said.lower() in LETTERS:
-            return ApprovalAnswer(LETTERS[said.lower()])
-        return ApprovalAnswer("no", feedback=said)
+        shown = [
+            f"\n{one_line(title)}",
+            _quoted(detail or title),
+            f"Allow {one_line(request.tool)}?",
+            *(one_line(why) for why in (request.wants, request.altered) if why),
+        ]
+        rows = offered(request)
+        said = await self._number(shown, [word for _, word in rows], "Number, or a reason for no")
+        choice: ApprovalChoice = "no" if isinstance(said, str) else rows[said][0]
+        if choice == "always" and not await self._keeps(request.kept):
+            choice = "yes"
+        return ApprovalAnswer(choice, said if isinstance(said, str) else "")
+
+    async def _keeps(self, kept: str) -> bool:
+        """Whether a rule is to be written that holds for ever, shown as it will be written."""
+        where, _, text = kept.partition("\n")
+        shown = ["Keep this rule for ever?", f"It will be written to {one_line(where)}"]
+        words = ["No, allow it only this time", "Yes, keep the rule"]
+        return await self._number([*shown, _quoted(text)], words, "Number") == 1
+
+    async def _number(self, shown: Sequence[str], words: Sequence[str], prompt: str) -> int | str:
+        """The row whose number is given, from 0; or what else is typed."""
+        rows = [f"{number}. {one_line(word, _LONGEST_ROW)}" for number, word in enumerate(words, 1)]
+        said = (await self._asked("\n".join((*shown, *rows, f"{prompt}: ")))).strip()
+        if said.isdecimal() and 1 <= int(said) <= len(rows):
+            return int(said) - 1
+        return said
 
     async def _asked(self, text: str) -> str:
         import termios  # where there is a terminal to ask on, this exists
@@ -72,22 +96,20 @@ class LineApprover:
 
     async def question(self, question: UserQuestion) -> str | None:
         """Ask the model's question; a number chooses an option, an empty line is no answer."""
-        options = [f"{number}. {one_line(one)}" for number, one in enumerate(question.options, 1)]
-        hint = "A number, your own answer, or Enter for none" if options else "Your answer"
-        shown = ("\nThe model asks:", _quoted(question.text), *options, f"{hint}: ")
-        said = (await self._asked("\n".join(shown))).strip()
-        if said.isdecimal() and 1 <= int(said) <= len(options):
-            return question.options[int(said) - 1]
-        return said or None
+        hint = "Number, your own answer, or Enter for none" if question.options else "Your answer"
+        shown = ("\nThe model asks:", _quoted(question.text))
+        said = await self._number(shown, question.options, hint)
+        return (said or None) if isinstance(said, str) else question.options[said]
 
     async def trust(self, request: TrustRequest) -> TrustAnswer:
         """Show a project's instructions for models in full, and ask whether to use them."""
-        files = "".join(
-            f"\n{one_line(one.path)} tells the model:\n{_quoted(one.text.rstrip())}\n"
+        files = [
+            f"\n{one_line(one.path)} tells the model:\n{_quoted(one.text.rstrip())}"
             for one in request.files
-        )
-        said = (await self._asked(f"{files}Give this to the model?\n{_TRUST}")).strip().lower()
-        return TRUST_LETTERS.get(said, "no")
+        ]
+        shown = [*files, "Give this to the model?"]
+        said = await self._number(shown, list(TRUST_WORDS.values()), "Number")
+        return "no" if isinstance(said, str) else list(TRUST_WORDS)[said]
 
     def _show(self, text: str) -> None:
         print(neutralise(text), end="", file=self._screen, flush=True)

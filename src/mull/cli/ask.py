@@ -88,7 +88,7 @@ def arguments(parser: ArgumentParser) -> None:
         help="attach a file: text, picture, PDF or audio; may be repeated",
     )
     setup.add_model_argument(parser)
-    setup.add_arguments(parser)
+    setup.add_arguments(parser, keeps=True)
     parser.add_argument("--system", metavar="TEXT", help="system prompt")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="token limit of the answer")
     parser.add_argument("--temperature", type=float, metavar="T", help="sampling temperature")
@@ -172,6 +172,9 @@ async def _ask(
     async with engine:
         session = asking.session = await _opened(options, engine, asking.store, toolbox)
         async with session:
+            if session.was_cut_off:
+                cut = "ended in the middle of an answer, and what had arrived is kept"
+                setup.tell(f"session {session.info.id} {cut}")
             said = question.message(session.target)
             _announce(session.target)
             show = asking.show or _plain(options, session.snapshot(), asking.shape, toolbox)
@@ -214,6 +217,15 @@ def _store(options: Namespace) -> SessionStore:
     return MemorySessions()
 
 
+def _past(options: Namespace, store: SessionStore) -> SessionStore:
+    """The store of earlier sessions; there are some for one that is not stored, too."""
+    from mull.store.sessions.sqlite import open_sessions, sessions_path
+
+    if options.no_save and sessions_path().exists():
+        return open_sessions(setup.tell)
+    return store
+
+
 def _approver(options: Namespace) -> Approver | None:
     """An approver, if a user is present and nothing else writes to the screen."""
     machine = options.json or options.stream_json
@@ -246,11 +258,16 @@ async def _opened(
             raise
     from mull.tui.first import NO_MODEL, best_offer
 
-    found = await best_offer(engine, store)
+    past = _past(options, store)
+    found, address = await best_offer(engine, past)
+    if past is not store:
+        past.close()
     if found is None:
         raise NoModelError(NO_MODEL)
-    setup.tell(f"no model given: using {found.name} ({found.about}); choose another with -m")
-    return await begin(opening=replace(wanted, model=found.name))
+    where = f" at {address}" if address else ""
+    setup.tell(f"no model given: using {found.name}{where} ({found.about}); choose another with -m")
+    engine.setup.settings.set_model(found.name, "stored")  # anything said now goes before its level
+    return await begin(opening=replace(wanted, base_url=address))
 
 
 def exit_status(status: Status) -> int:

@@ -29,7 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.description, parser.epilog = _TEXT, _EXAMPLES
     parser.add_argument("prompt", nargs="*", metavar="QUESTION", help="the first message")
     setup.add_model_argument(parser)
-    setup.add_arguments(parser)
+    setup.add_arguments(parser, keeps=True)
     parser.add_argument("--system", metavar="TEXT", help="system prompt")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="token limit of each answer")
     parser.add_argument("--temperature", type=float, metavar="T", help="sampling temperature")

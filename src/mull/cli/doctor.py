@@ -75,6 +75,22 @@ def _configuration(engine: Engine) -> Iterator[tuple[str, str]]:
     told = "installed (local/smollm2)" if has_model else "not installed (`mull local install`)"
     yield "embedded", told
     yield from _extras()
+    yield from _sandbox(str(engine.setup.settings.snapshot()["tools.sandbox"]))
+
+
+def _sandbox(wish: str) -> Iterator[tuple[str, str]]:
+    """The sandbox for commands that nobody approves, and what it lacks."""
+    from mull.agent.sandbox.cage import find_tier
+
+    verdict = find_tier()
+    if verdict.tier is None:
+        yield "sandbox", f"none: {verdict.words}"
+        return
+    yield "sandbox", f"{verdict.tier.words} (tools.sandbox is {wish})"
+    for reason in verdict.reasons:
+        yield "", f"not {reason}"
+    for gap in verdict.tier.gaps:
+        yield "", f"but {gap}"
 
 
 def _extras() -> Iterator[tuple[str, str]]:

@@ -16,6 +16,7 @@ from mull.neutral.events import (
     Healed,
     Hurried,
     Nudged,
+    Reclassified,
     Retrying,
     StateChanged,
     TextDelta,
@@ -110,6 +111,8 @@ class Plain:
                 self._thoughts.add(event)
             case TextDelta() if event.text:
                 self._take_text(event.text)
+            case Reclassified():
+                self._take_back()
             case Retrying():
                 self._say(event.words)
             case Healed():
@@ -126,10 +129,7 @@ class Plain:
                 self._say("the model neither answered nor called a tool: asking again")
             case Corrected():
                 self._say(f"{event.text}; asking again")
-            case Hurried():
-                self._end_line()
-                self._say(event.text)
-            case Failed():
+            case Hurried() | Failed():
                 self._end_line()
                 self._say(event.text)
 
@@ -178,6 +178,13 @@ class Plain:
                 return
             text, self._held = self._held, None
         self._write_answer(text)
+
+    def _take_back(self) -> None:
+        """The text so far was thinking; what was written stays."""
+        if self._held:
+            self._held = ""
+        elif self._began and not self._is_value:
+            self._say("what was written first was thinking: the endpoint marked it too late")
 
     def _end_message(self) -> None:
         """Calls follow: the held text was not the answer. In a pipe, text that was not held is
@@ -241,9 +248,9 @@ def tell(text: str, err: TextIO) -> None:
 
 def _outcome(event: ToolRan) -> str:
     """The most informative line of a result; that of a failure says what to do."""
-    from mull.agent.tools.shown import telling_line
+    from mull.agent.tools.shown import NOT_RUN, telling_line
 
     line = telling_line(event.output, at_end=event.name == "run")
     longest = _LONGEST_FAILURE if event.is_error else _LONGEST_OUTPUT
     short = line if len(line) <= longest else f"{line[: longest - 1]}…"
-    return f"failed: {short}" if event.is_error else short
+    return f"failed: {short}" if event.is_error and not short.startswith(NOT_RUN) else short

@@ -62,11 +62,9 @@ def _install(options: Namespace) -> int:
     from mull.local import weights
     from mull.local.install import install
 
-    had = weights.is_installed() and weights.find_adapter() is not None
-    if not had:
-        install()
-        weights.require()
-    _tell(options, {"installed": True, "fetched": not had}, [] if had else [_HONEST])
+    fetched = install()
+    weights.require()
+    _tell(options, {"installed": True, "fetched": fetched}, [_HONEST] if fetched else [])
     return 0
 
 
@@ -99,8 +97,8 @@ def _status(options: Namespace) -> int:
     if status is None:
         line = "not running" if installed else "not installed; `mull local install` downloads it"
         _tell(options, {"running": False, "installed": installed}, [line])
-        return 1
-    _tell(options, {"running": True, "installed": installed, **_json(status)}, _page(status))
+    else:
+        _tell(options, {"running": True, "installed": installed, **_json(status)}, _page(status))
     return 0
 
 

@@ -15,6 +15,7 @@ from mull.auth.clouds import CLOUDS
 from mull.auth.variables import key_variables
 from mull.dialects.traits import TRAITS
 from mull.policy.thinking.plan import LevelRow, level_table
+from mull.policy.thinking.wish import wish_of
 
 if TYPE_CHECKING:
     from mull.catalog.load import Header
@@ -25,9 +26,9 @@ __all__ = ["page", "page_json", "price", "sends_back", "steering"]
 
 UNKNOWN = "unknown"
 _CARRIERS = {
-    "signed": "signed thinking blocks, unchanged, while a tool chain is open",
-    "parts": "thought signatures, on the parts they came with",
-    "items": "reasoning items with encrypted content, before their calls",
+    "signed": "thinking blocks with their signatures, unchanged",
+    "parts": "thoughts and thought signatures, on the parts they came with",
+    "items": "reasoning items with encrypted content, before what they led to",
 }
 
 
@@ -102,29 +103,36 @@ def steering(facts: ModelFacts, *, known: bool = True) -> str:
     if facts.budget is not None:
         low, high = facts.budget.min, facts.budget.max
         ways.append(f"budget {_number(low)}–{_number(high)}")
-    return ", ".join(ways) or ("always on" if facts.always_thinks else UNKNOWN)
+    return ", ".join(ways) or ("always on" if facts.always_thinks else "yes, no levels known")
 
 
 def sends_back(target: Target, snapshot: Snapshot) -> str:
-    """Which thinking is sent back to the endpoint, and in which field."""
-    if (carried := _CARRIERS.get(TRAITS[target.dialect].takes)) is not None:
-        return carried if target.facts.reasoning else "nothing"
+    """Which thinking is sent back to the endpoint, when, and in which field."""
     compat = target.compat
-    if compat.reasoning_out == "never":
+    included = snapshot["reasoning.includeInContext"]
+    layer = snapshot.origin("reasoning.includeInContext")
+    by = "" if layer == "default" else f" by {layer}"
+    setting = f"reasoning.includeInContext is {str(included).lower()}{by}"
+    carried = _CARRIERS.get(TRAITS[target.dialect].takes)
+    if not target.facts.reasoning and target.known:
+        return "nothing"
+    if carried is None and compat.reasoning_out == "never":
         return "nothing: the endpoint rejects it"
-    field = compat.reasoning_out
-    where = "in the field it came in" if field == "same" else f"in {field}"
-    needed = {
-        "all": "; required on every answer",
-        "tool_calls": "; required while tools are called",
-    }
-    must = needed.get(compat.requires_reasoning, "")
-    if snapshot["reasoning.includeInContext"]:
-        layer = snapshot.origin("reasoning.includeInContext")
-        return f"thinking, {where} (reasoning.includeInContext is true by {layer}){must}"
-    if must:
-        return f"thinking of an open tool chain, {where}{must}"
-    return "nothing (reasoning.includeInContext is false)"
+    if carried is None:
+        field = compat.reasoning_out
+        where = "in the field it came in" if field == "same" else f"in {field}"
+        carried = f"thinking, {where}"
+    needed = {"all": "on every answer", "tool_calls": "while tools are called"}
+    must = needed.get(compat.requires_reasoning)
+    told = f"; required {must}" if must else ""
+    strip = snapshot["reasoning.stripFromContext"]
+    if wish_of(snapshot).is_off:
+        included, setting = False, "thinking is off"
+    elif included and strip != "none":
+        setting = f"reasoning.stripFromContext is {strip}"
+    turns = "of all turns" if strip == "none" else "of the last turn that has any"
+    when = turns if included and strip != "all" else "only while a tool chain is open"
+    return f"{carried}, {when} ({setting}){told}"
 
 
 def _table(rows: tuple[LevelRow, ...]) -> list[str]:

@@ -6,6 +6,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mull.settings.words import NO_PROFILE
+
 if TYPE_CHECKING:
     from mull.agent.engine import Engine
     from mull.agent.opening import Opening
@@ -50,6 +52,17 @@ def add_tool_arguments(parser: ArgumentParser) -> None:
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
+        "--mode",
+        choices=("auto", "ask", "accept-edits", "read-only"),
+        help="what tools do without asking (default: auto where commands can be confined and the"
+        " folder is under version control, else ask)",
+    )
+    how.add_argument(
+        "--auto",
+        action="store_true",
+        help="edit files here and run commands in a sandbox without asking; as --mode auto",
+    )
+    how.add_argument(
         "--yes", action="store_true", help="run tools without asking; rules that deny still apply"
     )
     how.add_argument(
@@ -62,11 +75,12 @@ def add_tool_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def approval_mode(options: Namespace) -> Mode:
-    """The approval mode."""
+def approval_mode(options: Namespace) -> Mode | None:
+    """The approval mode; None if nothing is said about it."""
     if options.accept_edits:
         return "accept-edits"
-    return "yes" if options.yes else "read-only" if options.read_only else "ask"
+    mode: Mode | None = "auto" if options.auto else options.mode
+    return "yes" if options.yes else "read-only" if options.read_only else mode
 
 
 def wanted(options: Namespace, kind: SessionKind = "conversation") -> Opening:
@@ -76,6 +90,7 @@ def wanted(options: Namespace, kind: SessionKind = "conversation") -> Opening:
         ConfigError: the folder no longer exists.
     """
     from mull.agent.opening import Opening
+    from mull.agent.setup import parse_sets
     from mull.store.sessions.sqlite import this_folder
 
     return Opening(
@@ -86,6 +101,8 @@ def wanted(options: Namespace, kind: SessionKind = "conversation") -> Opening:
         model=options.model,
         base_url=options.base_url,
         system=options.system,
+        settings=parse_sets(options.sets, options.model),
+        profile=options.profile is not None and options.profile.lower() != NO_PROFILE,
         kind=kind,
     )
 

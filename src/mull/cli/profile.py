@@ -9,8 +9,9 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 
 from mull.agent.setup import profiles
-from mull.cli.setup import add_arguments, add_model_argument, load
+from mull.cli.setup import add_arguments, add_model_argument, load, tell
 from mull.neutral.errors import ProfileError
+from mull.settings.addresses import hidden_key
 from mull.settings.profile import Parameters, Profile, profile_of, profile_to_json
 from mull.settings.registry import format_value
 from mull.settings.words import NO_PROFILE
@@ -28,6 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
     save = _named(actions, "save", _save, "save the current settings, including --set and -m")
     add_model_argument(save)
     add_arguments(save)
+    save.add_argument("--base-url", metavar="URL", help="base URL of the model's endpoint")
     save.add_argument("--temperature", type=float, metavar="N", help="sampling temperature")
     save.add_argument("--max-tokens", type=int, metavar="N", help="token limit of each answer")
     save.add_argument("--overwrite", action="store_true", help="replace an existing profile")
@@ -95,10 +97,17 @@ def _save(options: Namespace) -> int:
     if options.max_tokens is not None:
         parameters = Parameters(parameters.temperature, options.max_tokens)
     snapshot = setup.settings.snapshot()
-    target = setup.resolve(snapshot.model) if snapshot.model else None
-    profile = profile_of(snapshot, target, parameters)
+    target = address = None
+    if snapshot.model:
+        target = setup.resolve(snapshot.model, base_url=options.base_url)
+        address = options.base_url or setup.redirected(target.provider)
+    elif options.base_url:
+        raise ProfileError("--base-url needs a model: name one with -m PROVIDER/MODEL")
+    profile = profile_of(snapshot, target, parameters, address)
     profiles().save(options.name, profile, overwrite=options.overwrite)
     print(f"Saved profile {options.name}.")
+    if told := hidden_key(profile.base_url):
+        tell(told)
     return 0
 
 

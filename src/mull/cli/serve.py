@@ -35,6 +35,7 @@ ACTIONS: dict[str, tuple[str, str]] = {
     "token": ("mull.cli.serve_token", "add, list, change and revoke client tokens"),
     "usage": ("mull.cli.serve_usage", "show the usage of each client and model"),
     "run": ("mull.cli.serve_run", "start a client that uses this gateway"),
+    "repair": ("mull.cli.serve_repair", "save what can be read of a damaged serve.db"),
 }
 """Subcommands: a module with `arguments(parser)` and `run(options)`, and a line of help. Without a
 subcommand the gateway itself runs."""
@@ -51,7 +52,8 @@ Models are configured in config.toml:
   model = "moonshotai/kimi-k2-thinking/high"
 
 Without such a table mull serves every model it has a key for under the name
-provider/model, and the embedded model. With -m it serves one model under every name.
+provider/model, those of local servers at their usual addresses, and the embedded model.
+With -m it serves one model under every name.
 """
 _EXAMPLES = """\
 examples:
@@ -199,9 +201,11 @@ def _check(engine: Engine, config: ServeConfig, only: str | None) -> int:
     from mull.gateway.memory import OK
     from mull.gateway.routes import Routes
     from mull.gateway.serve import check_listen
+    from mull.gateway.servers import Servers
     from mull.gateway.stores import check_stores
 
     routes = Routes(engine, config, only)
+    asyncio.run(Servers(engine).refresh(routes))
     failed = 0
     for name in config.models or routes.names():
         if problems := routes.problems(name):

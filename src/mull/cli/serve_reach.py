@@ -24,19 +24,24 @@ def print_setup(options: Namespace, engine: Engine, config: ServeConfig) -> int:
     Raises:
         ConfigError: the gateway listens on a Unix socket, or the tokens cannot be read.
     """
-    from mull.gateway.serve import has_tokens
-
-    token = f"${TOKEN_VARIABLE}" if asyncio.run(has_tokens(config)) else None
-    try:
-        model = served_model(engine, config, options.model)
-    except NoModelError:
-        model = "PROVIDER/MODEL"
-    try:
-        reach = reach_of(engine, config, model, token)
-    except CatalogError:  # the configuration of another machine may have it
-        reach = Reach(client_url(config), model, token=token)
+    reach = asyncio.run(_reach(options, engine, config))
     print("\n".join(setup_lines(SETUPS[options.print_setup], reach)))
     return 0
+
+
+async def _reach(options: Namespace, engine: Engine, config: ServeConfig) -> Reach:
+    from mull.gateway.serve import has_tokens
+
+    token = f"${TOKEN_VARIABLE}" if await has_tokens(config) else None
+    async with engine:
+        try:
+            model = await served_model(engine, config, options.model)
+        except NoModelError:
+            model = "PROVIDER/MODEL"
+        try:
+            return await reach_of(engine, config, model, options.model, token)
+        except CatalogError:  # the configuration of another machine may have it
+            return Reach(client_url(config), model, token=token)
 
 
 def client_url(config: ServeConfig, *, is_here: bool = False) -> str:
@@ -55,31 +60,48 @@ def client_url(config: ServeConfig, *, is_here: bool = False) -> str:
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-def served_model(engine: Engine, config: ServeConfig, only: str | None) -> str:
+async def served_model(engine: Engine, config: ServeConfig, only: str | None) -> str:
     """The name of the model that a client requests by default.
 
     Raises:
         NoModelError: the gateway serves several models, and none of them is the default.
     """
     from mull.gateway.routes import Routes
+    from mull.gateway.servers import Servers
 
     chosen = only or config.default or next(iter(config.models), None)
     chosen = chosen or engine.setup.settings.snapshot().model
     if chosen is not None:
         return chosen
-    names = Routes(engine, config).names()
+    routes = Routes(engine, config)
+    await Servers(engine).refresh(routes)
+    names = routes.names()
     if len(names) != 1:
         engine.target()  # its error says what to do
     return names[0]
 
 
-def reach_of(engine: Engine, config: ServeConfig, model: str, token: str | None = None) -> Reach:
-    """How clients reach a model of this gateway.
+async def reach_of(
+    engine: Engine, config: ServeConfig, model: str, only: str | None, token: str | None = None
+) -> Reach:
+    """How clients reach a model of this gateway. A server of the user's own is asked for the
+    model's window.
 
     Raises:
         CatalogError: there is no model with this name.
     """
-    served = config.models.get(model)
-    name = served.upstreams[0].model if served is not None else model
-    limit = engine.target(name).facts.limit
-    return Reach(client_url(config), model, limit.context or None, limit.output or None, token)
+    from mull.gateway.listing import listed_as
+    from mull.gateway.routes import Routes
+    from mull.gateway.servers import Servers
+
+    routes = Routes(engine, config, only)
+    try:
+        await Servers(engine).know(routes.offer(model).routes, patiently=True)
+        listed = listed_as(model, routes.offer(model))
+        window, output = listed.window, listed.output
+    except ConfigError:  # without its key the model is not served here, and may be elsewhere
+        served = config.models.get(model)
+        name = served.upstreams[0].model if served is not None else model
+        limit = engine.target(name).facts.limit
+        window, output = limit.context or None, limit.output or None
+    return Reach(client_url(config), model, window, output, token)

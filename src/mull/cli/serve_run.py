@@ -2,8 +2,8 @@
 
 If a gateway that serves the model responds at the configured address, the client uses it. Otherwise
 a gateway is started in this process and stops with the client. The user's configuration of the
-client is not changed: environment variables, arguments or a home folder in mull's data folder point
-the client at the gateway.
+client is not changed: environment variables, arguments or files in mull's data folder point the
+client at the gateway. The client gets no keys of providers.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from msgspec.structs import replace
 
 from mull.cli.serve_reach import reach_of, served_model
 from mull.cli.serve_setup import load_gateway
-from mull.gateway.setups import SETUPS, TOKEN_VARIABLE, Reach, Wiring
+from mull.gateway.setups import HOME, SETUPS, TOKEN_VARIABLE, Reach, Wiring
 from mull.neutral.errors import ConfigError
+from mull.store.approvals import load_policy
 from mull.store.files import write_atomic
-from mull.store.paths import data_dir
+from mull.store.paths import config_dir, data_dir
 from mull.store.serve import LOOPBACK, read_listen, socket_path
 
 if TYPE_CHECKING:
@@ -43,11 +44,15 @@ examples:
   mull serve -m moonshotai/kimi-k2.5 run codex exec "What does this project do?"
 
 Put options of mull serve before run. Everything after CLIENT is passed to the client.
+Variables with keys and passwords are withheld from it, as from the commands that mull
+runs for a model: environment in tools.toml names those that it may have.
 """
 _RUNNABLE = [name for name, setup in SETUPS.items() if setup.program is not None]
 _FORWARDED = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 _ANY_PORT = "127.0.0.1:0"
 _SIGNALLED = 128
+_ANSWER_SECONDS = 10
+"""How long the client may take to tell about itself."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -75,12 +80,16 @@ def run(options: Namespace) -> int:
         )
     engine, config = load_gateway(options)
     wire, home = setup.wire, data_dir() / "clients" / options.client
+    environ = _environ(engine)
 
     async def work() -> int:
         async with _gateway(engine, config, options.model) as reach:
+            if setup.asks:
+                reach = reach._replace(told=await _told([program, *setup.asks], environ))
             wiring = wire(reach)
-            command = [program, *wiring.arguments, *options.words]
-            return await _client(command, _environ(wiring, home))
+            arguments = [word.replace(HOME, str(home)) for word in wiring.arguments]
+            command = [program, *arguments, *options.words]
+            return await _client(command, _wired(wiring, home, environ))
 
     return asyncio.run(work())
 
@@ -101,7 +110,7 @@ async def _gateway(engine: Engine, config: ServeConfig, only: str | None) -> Asy
     if found is not None:
         yield found
         return
-    model = served_model(engine, config, only)
+    model = await served_model(engine, config, only)
     if not await has_tokens(config):
         token = None
     elif token is None:
@@ -110,7 +119,7 @@ async def _gateway(engine: Engine, config: ServeConfig, only: str | None) -> Asy
     with _listening(config) as (opened, own):
         own = replace(own, default=config.default or (model if config.models else None))
         async with _serving(build_app(engine, own, only=only), opened, own):
-            yield reach_of(engine, own, model, token)
+            yield await reach_of(engine, own, model, only, token)
 
 
 @contextmanager
@@ -152,22 +161,48 @@ async def _serving(
         await serving
 
 
-def _environ(wiring: Wiring, home: Path) -> dict[str, str]:
-    """The environment variables for the client. Files for its home folder are written only if they
-    do not exist, so that the client may change them."""
-    environ = {name: value for name, value in os.environ.items() if name not in wiring.removed}
-    if wiring.home is not None:
-        environ[wiring.home] = str(home)
+def _environ(engine: Engine) -> dict[str, str]:
+    """The variables for the client: like the commands that mull runs for a model, it gets no keys
+    of providers and nothing that looks like a secret, because the commands that it runs for a
+    model would have them too."""
+    from mull.agent.toolbox import key_variables
+    from mull.agent.tools.run import without_secrets
+
+    passed_on = load_policy(config_dir(), Path.cwd()).environment
+    return without_secrets(os.environ, key_variables(engine.setup), passed_on)
+
+
+def _wired(wiring: Wiring, home: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables with those that point the client at the gateway. Writes the client's files."""
+    kept = {name: value for name, value in environ.items() if name not in wiring.removed}
     for name, text in wiring.files.items():
+        write_atomic(home / name, text.encode())
+    for name, text in wiring.first.items():
         if not (home / name).exists():
             write_atomic(home / name, text.encode())
-    for name in (
-        "NO_PROXY",
-        "no_proxy",
-    ):  # a proxy cannot reach the loopback address of this machine
-        own = [one for one in (environ.get(name), *LOOPBACK) if one]
-        environ[name] = ",".join(own)
-    return {**environ, **wiring.variables}
+    for name in ("NO_PROXY", "no_proxy"):  # a proxy cannot reach the loopback address
+        kept[name] = ",".join(one for one in (kept.get(name), *LOOPBACK) if one)
+    given = {name: value.replace(HOME, str(home)) for name, value in wiring.variables.items()}
+    return {**kept, **given}
+
+
+async def _told(command: Sequence[str], environ: Mapping[str, str]) -> str:
+    """What the client prints about itself; nothing if it cannot."""
+    quiet = asyncio.subprocess.DEVNULL
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, env=environ, stdin=quiet, stdout=asyncio.subprocess.PIPE, stderr=quiet
+        )
+    except OSError:
+        return ""
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            printed, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return ""
+    return printed.decode("utf-8", "replace") if process.returncode == 0 else ""
 
 
 async def _client(command: Sequence[str], environ: Mapping[str, str]) -> int:

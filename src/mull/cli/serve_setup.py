@@ -14,10 +14,12 @@ from mull.store.serve import ServeConfig, read_listen, socket_path
 if TYPE_CHECKING:
     from mull.agent.engine import Engine
     from mull.gateway.ledger import Ledger
+    from mull.gateway.memory import Memory
 
-__all__ = ["load_gateway", "on_ledger"]
+__all__ = ["load_gateway", "on_ledger", "on_memory", "serve_config"]
 
 _T = TypeVar("_T")
+_S = TypeVar("_S", "Ledger", "Memory")
 
 
 def load_gateway(options: Namespace) -> tuple[Engine, ServeConfig]:
@@ -39,28 +41,55 @@ def load_gateway(options: Namespace) -> tuple[Engine, ServeConfig]:
     return engine, config if workers is None else replace(config, workers=workers)
 
 
+def serve_config(options: Namespace) -> ServeConfig:
+    """The configuration of the gateway for its subcommands.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    from mull.agent.setup import load_setup
+
+    return load_setup(config=options.config).config.serve or ServeConfig()
+
+
 def on_ledger(options: Namespace, work: Callable[[Ledger], Awaitable[_T]]) -> _T:
     """Run a function on the gateway's ledger. Returns its result.
 
     Raises:
         ConfigError: the configuration cannot be read, or the store cannot be used.
     """
-    import asyncio
-
-    from mull.agent.setup import load_setup
     from mull.gateway.stores import open_ledger
 
-    config = load_setup(config=options.config).config.serve or ServeConfig()
+    return _on(options, open_ledger, work)
+
+
+def on_memory(options: Namespace, work: Callable[[Memory], Awaitable[_T]]) -> _T:
+    """Run a function on the gateway's store of records. Returns its result.
+
+    Raises:
+        ConfigError: the configuration cannot be read, or the store cannot be used.
+    """
+    from mull.gateway.stores import open_memory
+
+    return _on(options, open_memory, work)
+
+
+def _on(
+    options: Namespace, opened: Callable[[ServeConfig], _S], work: Callable[[_S], Awaitable[_T]]
+) -> _T:
+    import asyncio
+
+    config = serve_config(options)
 
     async def run_work() -> _T:
-        ledger = open_ledger(config)
+        store = opened(config)
         try:
-            return await work(ledger)
+            return await work(store)
         except MullError:
             raise
         except Exception as error:
             raise ConfigError(f"the gateway's store cannot be used: {error}") from None
         finally:
-            await ledger.close()
+            await store.close()
 
     return asyncio.run(run_work())

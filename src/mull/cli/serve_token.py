@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from mull.cli.columns import in_columns
-from mull.cli.serve_setup import on_ledger
+from mull.cli.serve_setup import on_ledger, on_memory
 from mull.gateway.tokens import (
     Budget,
     ClientToken,
     Limits,
     check_name,
     hashed,
+    make_scope,
     make_token,
     parse_budget,
 )
@@ -60,7 +61,12 @@ def arguments(parser: ArgumentParser) -> None:
     _add_limits(change)
     _action(actions, "rotate", _rotate, "replace a client's token with a new one")
     _action(actions, "revoke", _revoke, "refuse requests with a client's token from now on")
-    _action(actions, "remove", _remove, "delete a client; if none is left, no token is needed")
+    _action(
+        actions,
+        "remove",
+        _remove,
+        "delete a client and its records; if none is left, no token is needed",
+    )
     listing = actions.add_parser("list", help="list clients, their limits and their usage today")
     listing.add_argument("--json", action="store_true", help="print JSON")
     listing.set_defaults(token_action=_list)
@@ -115,7 +121,8 @@ def run(options: Namespace) -> int:
 
 def _add(options: Namespace) -> int:
     name, secret, now = check_name(options.name), make_token(), time.time()
-    token = _changed(ClientToken(name, hashed(secret), created=now), options, now)
+    made = ClientToken(name, hashed(secret), created=now, id=make_scope(name))
+    token = _changed(made, options, now)
 
     async def add(ledger: Ledger) -> None:
         if not await ledger.put_token(token, new=True):
@@ -156,21 +163,29 @@ def _revoke(options: Namespace) -> int:
     return 0
 
 
-def _change(options: Namespace, change: Callable[[ClientToken], ClientToken]) -> None:
-    async def work(ledger: Ledger) -> None:
-        token = _find(options.name, await ledger.tokens())
-        if not await ledger.put_token(change(token), new=False):
+def _change(options: Namespace, change: Callable[[ClientToken], ClientToken]) -> ClientToken:
+    async def work(ledger: Ledger) -> ClientToken:
+        token = change(_find(options.name, await ledger.tokens()))
+        if not await ledger.put_token(token, new=False):
             raise _unknown(options.name, ())
+        return token
 
-    on_ledger(options, work)
+    return on_ledger(options, work)
 
 
 def _remove(options: Namespace) -> int:
-    async def work(ledger: Ledger) -> None:
-        _find(options.name, await ledger.tokens())
-        await ledger.remove_token(options.name)
-
-    on_ledger(options, work)
+    """Revoke the token, delete the client's records, then the client: after a failure in between
+    nobody gets in, and the command can be repeated."""
+    now = time.time()
+    token = _change(options, lambda token: replace(token, revoked=token.revoked or now))
+    try:
+        gone = on_memory(options, lambda memory: memory.forget_all(token.scope))
+    except ConfigError as error:
+        raise ConfigError(
+            f"{token.name} is revoked, but its records are not deleted: repeat this. {error}"
+        ) from None
+    on_ledger(options, lambda ledger: ledger.remove_token(options.name))
+    print(f"removed {token.name}; stored records deleted: {len(gone):,}", file=sys.stderr)
     return 0
 
 
@@ -249,7 +264,7 @@ def _list(options: Namespace) -> int:
     now = time.time()
 
     async def read(ledger: Ledger) -> list[tuple[ClientToken, Spent]]:
-        return [(token, await ledger.spent(token.name, now)) for token in await ledger.tokens()]
+        return [(token, await ledger.spent(token.scope, now)) for token in await ledger.tokens()]
 
     found = on_ledger(options, read)
     if options.json:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mull.cli.columns import in_columns
 from mull.cli.serve_setup import on_ledger
+from mull.gateway.tokens import client_name
 from mull.neutral.errors import ConfigError
 from mull.policy.cost import CostSum
 from mull.settings.words import join_or, quote
@@ -116,6 +117,7 @@ def _summed(rows: Iterable[UsageRow], by: Sequence[str]) -> list[_Sum]:
     """The sums by these columns, sorted by day if that is one of them, then by cost and tokens."""
     sums: dict[tuple[str, ...], Tally] = {}
     for row in rows:
+        row = row._replace(client=client_name(row.client))
         values = tuple(getattr(row, _COLUMNS[one]) for one in by)
         sums[values] = sums[values] + row.tally if values in sums else row.tally
     found = [_Sum(values, tally) for values, tally in sums.items()]

@@ -73,11 +73,10 @@ def engine_for(options: Namespace, info: SessionInfo) -> Engine:
         LocalError: a setting or the model is invalid.
     """
     from mull.agent.engine import Engine
-    from mull.agent.session import restore_settings
+    from mull.agent.session import restored
 
     engine = Engine(setup.load(options))
-    settings = engine.setup.settings
-    restore_settings(settings, info, tell, settings.chosen_in_session())
+    engine.setup.settings = restored(engine.setup.settings, info, tell)
     return engine
 
 
@@ -135,8 +134,8 @@ def _lines(meter: Meter, cost: CostSum, threshold: float) -> Iterator[str]:
     yield from (f"  {name:<22}{tokens:>11,}" for name, tokens in meter.rows)
     left = (meter.thinking_left_out, "thinking"), (meter.other_left_out, "other content")
     told = " and ".join(f"{tokens:,} of {what}" for tokens, what in left if tokens)
-    not_sent = f", of which {told} are not sent" if told else ""
-    yield f"Stored: {meter.raw:,} tokens{not_sent}."
+    not_sent = f"; not sent: {told}" if told else ""
+    yield f"Stored: {meter.raw:,} tokens by mull's own count{not_sent}."
     said = f"Counted by {meter.counter}, {'exact' if meter.exact else 'an estimate'}."
     if meter.reported is not None:
         said += f" The provider counted {meter.reported:,} tokens in the last request."
@@ -156,6 +155,7 @@ def _print_json(meter: Meter, cost: CostSum) -> None:
         "meter": str(meter),
         **asdict(meter),
         "parts": asdict(meter.parts),
+        "counted": asdict(meter.counted),
         "stored": asdict(meter.stored),
         "thinkingLeftOut": meter.thinking_left_out,
         "otherLeftOut": meter.other_left_out,

@@ -8,6 +8,7 @@ from mull.agent.setup import Setup
 from mull.cli.setup import add_arguments, add_model_argument, load
 from mull.settings.environment import env_name
 from mull.settings.layers import Snapshot
+from mull.settings.presets import preset_told
 from mull.settings.registry import REGISTRY, format_value
 
 __all__ = ["arguments", "rows", "run"]
@@ -55,10 +56,8 @@ def _snapshot(setup: Setup) -> tuple[Snapshot, str | None]:
         return plain, None
     target = setup.resolve(plain.model)
     snapshot = setup.snapshot_for(target)
-    if snapshot.origin("reasoning.includeInContext") != "preset":
-        return snapshot, None
-    field = f", in {target.facts.returns_in}" if target.facts.returns_in else ""
-    return snapshot, f"{target.name} requires its thinking back{field}; a preset sends it."
+    told = preset_told(target.name, target.facts, snapshot)
+    return snapshot, f"{told}." if told else None
 
 
 def _json(snapshot: Snapshot) -> str:

@@ -17,15 +17,17 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "add_model_argument", "load", "progress_stream", "tell"]
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    """Add the options that choose settings."""
+def add_arguments(parser: ArgumentParser, *, keeps: bool = False) -> None:
+    """Add the options that choose settings; a command that `keeps` them stores them with its
+    session."""
+    scope = "and store it with the session" if keeps else "for this command"
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
         dest="sets",
-        help="change a setting for this command; may be repeated",
+        help=f"change a setting {scope}; may be repeated",
     )
     parser.add_argument(
         "--thinking-budget",

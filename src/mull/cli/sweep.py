@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from mull.agent.engine import Engine
+from mull.agent.setup import parse_sets
 from mull.agent.sweep import Sweep, run_sweep
 from mull.cli import interrupt, setup
 from mull.cli.ask import EXIT
@@ -147,6 +148,8 @@ def _read(name: str) -> bytes:
 
 
 async def _collect(options: Namespace, sweep: Sweep, outcomes: list[Outcome]) -> None:
+    for cell in sweep.cells:
+        parse_sets(options.sets, cell)  # a level and an option may contradict each other
     async with Engine(setup.load(options)) as engine:
         found = run_sweep(
             sweep,

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from mull.agent.setup import Setup
 from mull.auth.static import MASK, key_headers
 from mull.cli import setup
+from mull.client.access import shown_url
 from mull.dialects.registry import decoder, encode_request
 from mull.dialects.serving import answer_writer, decode_request, write_answer
 from mull.dialects.writer import About
@@ -26,7 +28,7 @@ from mull.neutral.blocks import Value
 from mull.neutral.errors import ConfigError
 from mull.neutral.events import Event, Failed
 from mull.neutral.former import Reader
-from mull.neutral.messages import Dialect, Message
+from mull.neutral.messages import Dialect, Message, whole_system
 from mull.neutral.request import RequestOptions, Tool, ToolChoice
 from mull.neutral.target import Target
 from mull.policy.heal.lessons import apply_lessons
@@ -167,7 +169,8 @@ def run(options: Namespace) -> int:
         return _write_answer(options, _dialect(options, ready))
     if options.direction == "decode" and options.request:
         asked = decode_request(_dialect(options, ready), _read(options.file), options.path)
-        _print(msgspec.to_builtins(asked))
+        system, messages = whole_system(asked.system, asked.messages)
+        _print(msgspec.to_builtins(replace(asked, system=system, messages=messages)))
         return 0
     name = options.model or ready.settings.snapshot().model
     if name is None:
@@ -250,7 +253,7 @@ def _encode(options: Namespace, ready: Setup, target: Target) -> dict[str, Any]:
     wire = encode_request(prepared.request, target)
     return {
         "method": wire.method,
-        "url": (target.endpoint or "") + wire.path,
+        "url": shown_url(ready.config, target, wire.path),
         "headers": {**wire.headers, **key_headers(target, MASK), **_own_headers(ready, target)},
         "body": msgspec.Raw(wire.body),
         "notes": [*prepared.notes, *wire.notes],

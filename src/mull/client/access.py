@@ -11,6 +11,7 @@ import re
 from collections import ChainMap
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import quote_plus, urlencode
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +26,7 @@ from mull.neutral.messages import Message
 from mull.neutral.patterns import pattern
 from mull.neutral.request import WireRequest
 from mull.neutral.target import Target
+from mull.settings.addresses import is_secret_pair
 from mull.settings.words import join_or, quote
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
         def key_env(self) -> Sequence[str]: ...
         @property
         def headers(self) -> Mapping[str, str]: ...
+        @property
+        def query(self) -> Mapping[str, str]: ...
 
     class ConfigSaid(Protocol):
         """What it says of all of them, by their id."""
@@ -89,7 +93,8 @@ if TYPE_CHECKING:
 
 
 class Access(Struct, frozen=True):
-    """How one target is reached. `headers` have lower-case names and may hold secrets.
+    """How one target is reached. `headers` have lower-case names; these and `query`, which goes to
+    the end of each address, may hold secrets.
 
     With `login`, the key is that login's and has to be traded for a session's token first. With
     `fetch`, the key is asked for when a request goes out. Where there is no key, a `cloud` login
@@ -105,16 +110,21 @@ class Access(Struct, frozen=True):
     cloud: CloudLogin | None = None
     region: str | None = None
     client: Client | None = None
+    query: Mapping[str, str] = {}
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What a cloud's login must never show of itself; shorter texts are in any message."""
-        held = self.cloud.secrets if self.cloud is not None else ()
+        """What a cloud's login and the query must never show; shorter texts are in any message."""
+        held = set(self.cloud.secrets if self.cloud is not None else ())
+        if self.query:
+            secret = [text for name, text in self.query.items() if is_secret_pair(name, text)]
+            held |= {*secret, *map(quote_plus, secret)}
         return tuple(one for one in held if len(one) >= _SHORTEST)
 
     def __repr__(self) -> str:
-        shown = dict.fromkeys(self.headers, MASK)
-        return f"Access({self.base_url!r}, key={self.key}, headers={shown}, login={self.login!r})"
+        shown, asked = dict.fromkeys(self.headers, MASK), dict.fromkeys(self.query, MASK)
+        of = f"key={self.key}, headers={shown}, query={asked}, login={self.login!r}"
+        return f"Access({self.base_url!r}, {of})"
 
 
 def access(
@@ -141,6 +151,10 @@ def access(
         name: _filled(text, keys.environ, where, "set that, or leave the header out")
         for name, text in (own.headers if own else {}).items()
     }
+    asked = {
+        name: _filled(text, keys.environ, f"config.toml: {target.provider}: query", "set that")
+        for name, text in (own.query if own else {}).items()
+    }
     template = base_url or (own.base_url if own else None) or target.endpoint
     cloud = cloud_of(target)
     environ = _with_places(keys, cloud, template)
@@ -150,6 +164,7 @@ def access(
         base_url=_address(target, template, environ),
         key=found.key if found else None,
         headers=sent,
+        query=asked,
         login=target.provider if found and target.provider in LOGINS else None,
         cloud=cloud.login(keys.environ, keys.read_text) if cloud is not None and alone else None,
         region=_region(keys, cloud) if cloud is not None and alone else None,
@@ -179,7 +194,7 @@ def missing_key(target: Target, way: Access) -> str | None:
 
     A server that the catalog names no key for wants none, nor does one of the user's own.
     """
-    sent = has_key(target, way.headers)
+    sent = has_key(target, way.headers) or bool(way.query and way.secrets)
     if way.key is not None or way.cloud is not None or sent or not target.key_env:
         return None
     if (cloud := cloud_of(target)) is not None:
@@ -189,6 +204,22 @@ def missing_key(target: Target, way: Access) -> str | None:
     variables = key_variables(target.key_env)
     ways = f"set {join_or(variables)}, or " if variables else ""
     return f"no API key for {target.provider_name}: {ways}run `mull keys set {target.provider}`"
+
+
+def request_url(way: Access, path: str, base: str | None = None) -> str:
+    """The address of a request: below the way's, or another `base` at the same server."""
+    url = (way.base_url if base is None else base) + path
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(way.query)}" if way.query else url
+
+
+def shown_url(config: ConfigSaid, target: Target, path: str) -> str:
+    """The address of a request as it may be shown: without secrets of config.toml's query."""
+    own = config.providers.get(target.provider.lower())
+    url = f"{target.endpoint or ''}{path}"
+    for name, text in (own.query if own else {}).items():
+        kept = MASK if "${" in text or is_secret_pair(name, text) else quote_plus(text)
+        url += f"{'&' if '?' in url else '?'}{quote_plus(name)}={kept}"
+    return url
 
 
 def has_key(target: Target, headers: Mapping[str, str]) -> bool:
@@ -267,8 +298,9 @@ def _address(target: Target, template: str | None, environ: Mapping[str, str]) -
         bare = re.split(r"[?#]", url)[0]
         if bare != url and _ADDRESS.fullmatch(bare):
             raise ConfigError(
-                f"{where}, goes on with a ? or a # after that{at_fault}: leave that part out, for"
-                " paths are put at the end of an address, and send what it says as a header"
+                f"{where}, is followed by a ? or a #{at_fault}: leave that part out, because mull"
+                " appends paths to the address. Put query parameters into `query` of [providers."
+                f"{target.provider}] in config.toml, or into `extra_query` in the library"
             )
         raise ConfigError(f"{where} is not an http or https address{at_fault}: {advice}")
     return url.rstrip("/")

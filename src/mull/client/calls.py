@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mull.client.access import Access, request_headers, signed
+from mull.client.access import Access, request_headers, request_url, signed
 from mull.client.refusal import read_refusal, refused_error, scrubbed
 from mull.client.retry import Retry, RetryRules, Stop, decide
 from mull.client.secrets import secrets_in
@@ -52,7 +52,7 @@ async def call(
             *way.secrets,
             *secrets_in({n: headers[n] for n in headers.keys() - wire.headers}),
         )
-        bare = HttpRequest(wire.method, way.base_url + wire.path, headers, wire.body)
+        bare = HttpRequest(wire.method, request_url(way, wire.path), headers, wire.body)
         request = signed(way, bare, clock.wall())
         try:
             async with transport.send(request, idle=IDLE, again=_once) as answer:

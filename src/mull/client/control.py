@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mull.client.access import Access, request_headers
+from mull.client.access import Access, request_headers, request_url
 from mull.client.transport import HttpRequest
 from mull.neutral.errors import MullError
 from mull.neutral.request import WireRequest
@@ -26,7 +26,7 @@ async def end_thinking(target: Target, way: Access, transport: Client, answer: s
     body = msgspec.json.encode({"id": answer, "action": "reasoning_end"})
     wire = WireRequest(_PATH, body, {"content-type": "application/json"})
     headers = request_headers(way, target, wire)
-    request = HttpRequest("POST", f"{way.base_url}{_PATH}", headers, body)
+    request = HttpRequest("POST", request_url(way, _PATH), headers, body)
     try:
         async with transport.send(request, idle=_PATIENCE, total=_PATIENCE) as reply:
             body = await reply.read(1 << 16)

@@ -17,15 +17,15 @@ An answer that begins anew after `Retrying` or `Healed` may say `Started` a seco
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from mull.client.access import Access, has_key, request_headers, signed
+from mull.client.access import Access, has_key, request_headers, request_url, signed
 from mull.client.answer import Answer
 from mull.client.clock import SystemClock, idle_limit, say_seconds
+from mull.client.connection import running_loop
 from mull.client.rate_limit import rate_limit_of
 from mull.client.retry import Retry, RetryRules, Stop, decide
 from mull.client.secrets import scrub, secrets_in
@@ -149,7 +149,7 @@ async def exchange(
     way = way if aid.enter is None else await aid.enter(way)
     run = _Run(prepared, way, options, clock, aid.heal, sending)
     # imported while the connection is being made
-    asyncio.get_running_loop().call_soon(load_decoder, prepared.target.dialect)
+    running_loop().call_soon(load_decoder, prepared.target.dialect)
     while True:
         gate = options.gate
         ticket = _UNLIMITED if gate is None else await run.admitted(gate)
@@ -210,7 +210,7 @@ class _Run:
         self._began = clock.now()
         self._attempt = 0
         self._attempts = options.retry.attempts
-        self._sent: set[tuple[str, bytes]] = set()
+        self._sent: set[tuple[str, bytes, frozenset[tuple[str, str]]]] = set()
         self.untold: list[Retrying] = []
         self.request: HttpRequest
         self._take(prepared, *self._encode(prepared))
@@ -219,7 +219,7 @@ class _Run:
         """Count an attempt and say what goes out."""
         self._attempt += 1
         self.request = signed(self._way, self.request, self._clock.wall())
-        self._sent.add((self.request.url, self.request.body))
+        self._sent.add((self.request.url, *_said(self._wire)))
         self._sending(self.prepared, self._wire)
         self._options.sending(self.prepared, self._wire)
         host = host_of(self.request.url)
@@ -288,7 +288,7 @@ class _Run:
         if repaired is None:
             return None
         wire, request = self._encode(repaired.prepared)
-        if (request.url, request.body) in self._sent:
+        if (request.url, *_said(wire)) in self._sent:
             return None
         self._heal, self.repaired = None, repaired
         self._take(repaired.prepared, wire, request)
@@ -297,7 +297,7 @@ class _Run:
     def _encode(self, prepared: Prepared) -> tuple[WireRequest, HttpRequest]:
         wire = encode_request(prepared.request, prepared.target)
         headers = request_headers(self._way, prepared.target, wire, prepared.request.messages)
-        url = self._way.base_url + wire.path
+        url = request_url(self._way, wire.path)
         return wire, HttpRequest(wire.method, url, headers, wire.body)
 
     def _take(self, prepared: Prepared, wire: WireRequest, request: HttpRequest) -> None:
@@ -315,9 +315,15 @@ class _Run:
             target = self.prepared.target
             keyless = not self._secrets and not has_key(target, self.request.headers)
             failure = msgspec.structs.replace(failure, keyless=keyless)
-            return refused_error(failure, target, self.request.url, stop.reason, self._clock.wall())
+            url, now = self.request.url, self._clock.wall()
+            return refused_error(failure, target, url, stop.reason, now, self.prepared)
         kind = type(broke) if broke is not None else NetworkError
         return kind(f"{failure.text}\n{stop.reason}".rstrip())
+
+
+def _said(wire: WireRequest) -> tuple[bytes, frozenset[tuple[str, str]]]:
+    """What a request says, apart from who says it."""
+    return wire.body, frozenset(wire.headers.items())
 
 
 class _Attempt:

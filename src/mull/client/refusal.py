@@ -29,6 +29,7 @@ from mull.neutral.events import Failed
 from mull.neutral.patterns import pattern
 from mull.neutral.target import Target
 from mull.policy.failure import Failure, is_damage, meaning_of, overflow_of
+from mull.policy.prepare import Prepared
 
 __all__ = [
     "error_in",
@@ -117,9 +118,14 @@ def failure_in_stream(failed: Failed) -> Failure:
 
 
 def refused_error(
-    failure: Failure, target: Target, url: str, advice: str, now: float
+    failure: Failure,
+    target: Target,
+    url: str,
+    advice: str,
+    now: float,
+    prepared: Prepared | None = None,
 ) -> RefusedError:
-    """The error for a person: who refused, in its own words, and what to do."""
+    """The error for a person: who refused, in its own words, and what to do that was not done."""
     from mull.policy.heal.advice import explain  # its many patterns are only needed for this
 
     status = failure.status or 0
@@ -134,10 +140,16 @@ def refused_error(
         said = f"{host_of(url)} returned {failure.text} instead of a model's answer"
         message = f"{said}.\nCheck the base URL."
     else:
-        message = explain(failure, target)
+        message = explain(failure, target, prepared)
     if advice:
         message += (" " if "\n" in message else "\n") + f"{advice}."
-    return _error(failure, message, now)
+    error = _error(failure, message, now)
+    if isinstance(error, TooLongError) and prepared is not None:
+        from mull.policy.heal.overflow import far_below
+
+        if error.overflow is None or far_below(prepared, error.overflow) is not None:
+            error.overflow = None
+    return error
 
 
 def _error(failure: Failure, message: str, now: float) -> RefusedError:

@@ -24,10 +24,18 @@ from mull.dialects.sse import (
     parse_payload,
 )
 from mull.dialects.surrogates import Surrogates, cleaned
-from mull.neutral.events import Event, Failed, Finished, Warned
+from mull.neutral.events import Event, Failed, Finished, Key, OpaqueReceived, Warned
 from mull.neutral.nesting import TOO_SHORT
 
-__all__ = ["OVERSIZED", "Decoder", "FrameReader", "Interpreter", "Stage"]
+__all__ = [
+    "NAMELESS",
+    "OVERSIZED",
+    "Decoder",
+    "FrameReader",
+    "Interpreter",
+    "Stage",
+    "broken_part",
+]
 
 ANSWER_LIMIT = 256 * 1024 * 1024
 """Maximum bytes of one answer; the longest answer of any model is a fraction of it."""
@@ -35,7 +43,10 @@ MOST_WARNINGS = 20
 """Warnings of one answer that are reported individually."""
 OVERSIZED = "oversized"
 """The code of a failure caused by a limit of ours."""
+NAMELESS = Warned("malformed", "the model made a tool call without a name, which cannot be run")
+"""Said of each such call; it is kept, and not sent back."""
 _DONE = b"[DONE]"
+_SHOWN = 120
 _ASIDE = frozenset((Finished, Failed, Warned))
 _UNEXPECTED = (TypeError, ValueError, KeyError, AttributeError, IndexError, RecursionError)
 
@@ -43,6 +54,16 @@ Stage: TypeAlias = Literal["open", "closing", "over"]
 """How close to its end an answer is. One that is `closing` has given its stop reason: counts, or a
 little more text, may follow immediately. What follows one that is `over` is not part of it.
 """
+
+
+def broken_part(data: dict[str, Any], key: Key, what: str) -> list[Event]:
+    """The events of a part of an answer that cannot be what it says it is: kept, never sent back,
+    and reported.
+    """
+    shown = repr(data)
+    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]} …"
+    said = f"{what} in the answer cannot be used and is not sent back: {shown}"
+    return [OpaqueReceived(data, key, broken=True), Warned("malformed", said)]
 
 
 if TYPE_CHECKING:
@@ -133,6 +154,8 @@ class Decoder:
         self._fed += len(data)
         if not self._looked:
             data = self._look(data)
+            if self._cut is not None:
+                return []
         if self._document is not None:
             self._hold(self._document, data)
             events: list[Event] = []

@@ -11,6 +11,7 @@ import msgspec
 from mull.dialects.foreign import as_list, as_object, as_text, kind_of
 from mull.neutral.errors import ConfigError
 from mull.neutral.request import AnswerFormat, NamedTool, Tool, ToolChoice
+from mull.neutral.thinking import as_level
 
 __all__ = [
     "Fields",
@@ -96,6 +97,15 @@ class Fields:
             raise ConfigError(f"{paths[0]} is {kind_of(value)}, not a number")
         return value
 
+    def level(self, *paths: str) -> str | None:
+        """A known effort; an unknown one is left to those who know it."""
+        for path in paths:
+            if (word := self.text(path)) is not None:
+                if as_level(word) is not None:
+                    return word
+                self.leave(path, word)
+        return None
+
     def list(self, *paths: str) -> list[Any]:
         """A list; a missing one is empty."""
         value = self.take(*paths)
@@ -110,6 +120,12 @@ class Fields:
     def leave(self, path: str, value: Any) -> None:
         """Keep a value that was taken but has no field."""
         self.rest[path] = value
+
+    def leave_keys(self, given: Mapping[str, Any], where: str, *known: str) -> None:
+        """Keep the unknown keys of an object."""
+        for key, value in given.items():
+            if key not in known and value is not None:
+                self.leave(f"{where}.{key}", value)
 
     def left(self) -> dict[str, Any]:
         """Everything that was not taken, by path."""
@@ -148,7 +164,7 @@ def template_thinking(fields: Fields) -> tuple[bool | None, str | None]:
         return None, None
     switches = [fields.flag(f"{_TEMPLATE}.{name}") for name in ("enable_thinking", "thinking")]
     said = [switch for switch in switches if switch is not None]
-    return all(said) if said else None, fields.text(f"{_TEMPLATE}.reasoning_effort")
+    return all(said) if said else None, fields.level(f"{_TEMPLATE}.reasoning_effort")
 
 
 def choice_of(word: Any) -> ToolChoice | None:
@@ -163,15 +179,28 @@ def choice_of(word: Any) -> ToolChoice | None:
     return None
 
 
-def tool_choice(fields: Fields, named: Callable[[Any], str | None]) -> ToolChoice | None:
-    """OpenAI's `tool_choice`: a word, or an object in which `named` finds the name of a tool."""
+def tool_choice(fields: Fields, named: Callable[[Any], str | None]) -> dict[str, Any]:
+    """What OpenAI's `tool_choice` says: a word, or an object in which `named` finds the name of a
+    tool, or which lists those that are allowed."""
     given = fields.take("tool_choice")
     if (name := named(given)) is not None:
-        return NamedTool(name)
-    choice = choice_of(given)
-    if choice is None and given is not None:
+        fields.leave_keys(given, "tool_choice", "type", "name", "function", "custom")
+        return {"tool_choice": NamedTool(name)}
+    if (choice := choice_of(given)) is not None:
+        return {"tool_choice": choice}
+    match given:
+        case {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [*listed]}} | {
+            "type": "allowed_tools",
+            "mode": mode,
+            "tools": [*listed],
+        }:
+            names = tuple(name for one in listed if (name := named(one)) is not None)
+            if (choice := choice_of(mode)) is not None and names and len(names) == len(listed):
+                own = {"tool_choice": given}
+                return {"tool_choice": choice, "allowed": names, "own": own}
+    if given is not None:
         fields.leave("tool_choice", given)
-    return choice
+    return {}
 
 
 def answer_format(fields: Fields, place: str, inner: str = "") -> AnswerFormat | None:
@@ -203,9 +232,7 @@ def tool_of(fields: Fields, where: str, given: Mapping[str, Any], schema: str, *
     strict = given.get("strict")
     if isinstance(strict, bool):
         known = (*known, "strict")
-    for key, value in given.items():
-        if key not in ("name", "description", schema, *known) and value is not None:
-            fields.leave(f"{where}.{key}", value)
+    fields.leave_keys(given, where, "name", "description", schema, *known)
     return Tool(
         name,
         "" if described is None else as_text(described, f"{where}.description"),

@@ -31,6 +31,7 @@ _BODY = Marks((_START, _CHANNEL, _MESSAGE, _CONSTRAIN, *_ENDS))
 # Without `<|start|>`, the bare role is between two messages.
 _BETWEEN = Marks((*_BODY.all, f"assistant{_CHANNEL}"))
 _HEADER = Marks((_START, _MESSAGE, *_ENDS))
+_LONGEST = max(map(len, _HEADER.all))
 _PLAUSIBLE = pattern(
     r"\s*[\w.-]*(\s+to=[^\s<]*)?\s*"
     r"(<\|channel\|>\s*\w*(\s+to=[^\s<]*)?\s*(<\|constrain\|>)?\s*\w*\s*)?"
@@ -120,8 +121,10 @@ class Harmony:
         return at
 
     def _in_header(self, text: str, at: int, final: bool) -> int:
-        place, mark = _HEADER.find(text, at, final)
         room = HEADER_LIMIT - len(self._header)
+        # no further than the limit: otherwise each of many headers would search the whole text
+        place, mark = _HEADER.find(text[at : at + room + _LONGEST], 0, final)
+        place += at
         if place - at > room:
             self._header += text[at : at + room]
             self._spill_header()

@@ -9,11 +9,23 @@ from __future__ import annotations
 import re
 from collections import deque
 from hashlib import blake2b
+from typing import Any
 
-__all__ = ["ToolIds"]
+__all__ = ["ToolIds", "distinct_id"]
 
 _TAKEN = re.compile(r"[a-zA-Z0-9_-]+")
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def distinct_id(given: Any, key: int | str, taken: set[str]) -> str:
+    """The id of a call of an answer, which is then taken; results are matched by it, so a second
+    call of the same id gets another.
+    """
+    call_id = given if isinstance(given, str) and given else f"call_{key}"
+    while call_id in taken:
+        call_id += f"_{key}"
+    taken.add(call_id)
+    return call_id
 
 
 class ToolIds:

@@ -156,6 +156,7 @@ class _Call(msgspec.Struct):
     id: str | None = None
 
 
+_ESCAPED = pattern(r"\\.", re.DOTALL)
 _decode = msgspec.json.Decoder(_Call).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
@@ -168,6 +169,8 @@ class HermesCall:
         self.rest: str | None = None
         self.is_call = False
         self._body: list[str] = []
+        self._quotes = 0
+        self._escapes = False
         self._tail = ""
         self._looked = False
 
@@ -185,16 +188,23 @@ class HermesCall:
         text, self._tail = self._tail + text, ""
         at = 0
         while (end := text.find(HERMES[1], at)) >= 0:
-            self._body.append(text[at:end])
-            body, at = "".join(self._body), end + len(HERMES[1])
-            if not _in_string(body):
+            self._take(text[at:end])
+            at = end + len(HERMES[1])
+            if not self._quotes % 2:
                 self.rest = text[at:]
-                return self._judge(body, HERMES[1])
-            self._body = [body, HERMES[1]]
+                return self._judge("".join(self._body), HERMES[1])
+            self._take(HERMES[1])  # inside a string, so it belongs to an argument
         keep = max(at, len(text) - len(HERMES[1]) + 1)
-        self._body.append(text[at:keep])
+        self._take(text[at:keep])
         self._tail = text[keep:]
         return []
+
+    def _take(self, text: str) -> None:
+        """Add text of the JSON, and count its quotes that no backslash precedes."""
+        self._body.append(text)
+        plain = _ESCAPED.sub("", "\\" + text if self._escapes else text)
+        self._quotes += plain.count('"')
+        self._escapes = plain.endswith("\\")
 
     def close(self) -> list[Piece]:
         """The call, if only its closing mark is missing, otherwise the text."""
@@ -214,8 +224,3 @@ class HermesCall:
         self.is_call = True
         self.block += 2
         return [Piece("tool_call", arguments, call.name, call.id, self.block - 1)]
-
-
-def _in_string(body: str) -> bool:
-    """Whether JSON text ends inside a string, so that a mark after it belongs to an argument."""
-    return re.sub(r"\\.", "", body, flags=re.DOTALL).count('"') % 2 == 1

@@ -23,9 +23,12 @@ __all__ = [
     "without_blanks",
 ]
 
-Kind = Literal["text", "thinking", "tool_call", "orphan_close"]
+Kind = Literal["text", "thinking", "rest", "tool_call", "orphan_close"]
 
 _TICKS = pattern(r"`+|\n")
+_BLANKS = pattern(r"\s*")
+_LONG = 1_024
+"""Characters from which on a piece is not added to."""
 
 
 class Piece(NamedTuple):
@@ -35,7 +38,8 @@ class Piece(NamedTuple):
     and its id if the model wrote one, are in its first piece; `text` is the next part of its
     arguments. The name of the first piece of thinking is its opening tag, unless that is the first
     of the configured ones. A piece with empty text is a block that exists but is still empty.
-    `orphan_close` has no text: the text so far, all of one block, was thinking.
+    `orphan_close` has no text: the text so far, all of one block, was thinking. `rest` is the end
+    of the thinking that a separate field began.
     """
 
     kind: Kind
@@ -154,9 +158,10 @@ class CodeSpans:
 
 
 def say(pieces: list[Piece], kind: Kind, text: str, block: int) -> None:
-    """Add text to the pieces, to the last one if it belongs to the same block."""
-    if pieces and pieces[-1].block == block and pieces[-1].kind == kind:
-        last = pieces[-1]
+    """Add text to the pieces, to the last one if it belongs to the same block and is still short:
+    each addition copies it."""
+    last = pieces[-1] if pieces else None
+    if last and last.block == block and last.kind == kind and len(last.text) < _LONG:
         pieces[-1] = last._replace(text=last.text + text)
     else:
         pieces.append(Piece(kind, text, None, None, block))
@@ -164,7 +169,9 @@ def say(pieces: list[Piece], kind: Kind, text: str, block: int) -> None:
 
 def skip_blank(text: str, at: int) -> int:
     """The position of the next character that is not blank."""
-    return len(text) - len(text[at:].lstrip())
+    found = _BLANKS.match(text, at)
+    assert found is not None
+    return found.end()
 
 
 def without_blanks(text: str) -> bytes:

@@ -17,6 +17,7 @@ __all__ = [
     "closed",
     "has_open_objects",
     "is_strict",
+    "json_schema",
     "moved",
     "pruned",
     "strict_form",
@@ -43,6 +44,22 @@ _KNOWN = frozenset(
 )
 _FORMATS = frozenset("date-time time date duration email hostname uri ipv4 ipv6 uuid".split())
 _DEFINITIONS = ("$defs", "definitions")
+_COUNTS = frozenset("minItems maxItems minLength maxLength minProperties maxProperties".split())
+_JSON_WORDS = {
+    "additional_properties": "additionalProperties",
+    "any_of": "anyOf",
+    "defs": "$defs",
+    "max_items": "maxItems",
+    "max_length": "maxLength",
+    "max_properties": "maxProperties",
+    "min_items": "minItems",
+    "min_length": "minLength",
+    "min_properties": "minProperties",
+    "prefix_items": "prefixItems",
+    "property_ordering": "propertyOrdering",
+    "ref": "$ref",
+}
+"""Google's other spellings of keywords. Counts may be texts there."""
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
 _NOT_STRICT = frozenset(
     "allOf oneOf not if then else patternProperties propertyNames dependentRequired"
@@ -65,6 +82,43 @@ def _each(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> An
         if isinstance(held := made.get(name), Mapping):
             made[name] = _each(held, change)
     return change(made)
+
+
+def json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema in the form of Google's API, which is a variant of OpenAPI's, as JSON schema. One
+    that is JSON schema already stays as it is."""
+    made: dict[str, Any] = {}
+    for given, value in schema.items():
+        name = _JSON_WORDS.get(given, given)
+        if name in _MAPS and isinstance(value, Mapping):
+            made[name] = {key: _json_schema(one) for key, one in value.items()}
+        elif name in _LISTS and isinstance(value, list):
+            made[name] = [_json_schema(one) for one in value]
+        elif name in _SINGLE:
+            made[name] = _json_schema(value)
+        elif name in _COUNTS and isinstance(value, str) and value.isdigit():
+            made[name] = int(value)
+        elif name != "propertyOrdering":
+            made[name] = value
+    kind = made.get("type")
+    if isinstance(kind, str) and kind.isupper():
+        made["type"] = kind.lower()
+    return _nullable(made) if made.pop("nullable", None) is True else made
+
+
+def _json_schema(one: Any) -> Any:
+    return json_schema(one) if isinstance(one, Mapping) else one
+
+
+def _nullable(one: dict[str, Any]) -> dict[str, Any]:
+    """A schema that null matches too."""
+    if isinstance(one.get("type"), str):
+        one["type"] = [one["type"], "null"]
+        if isinstance(one.get("enum"), list) and None not in one["enum"]:
+            one["enum"] = [*one["enum"], None]
+    elif isinstance(one.get("anyOf"), list):
+        one["anyOf"] = [*one["anyOf"], {"type": "null"}]
+    return one
 
 
 def moved(schema: Mapping[str, Any], to: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from mull.dialects.foreign import Conversation
 from mull.dialects.registry import DIALECTS, module_of
 from mull.dialects.tables import Statuses
+from mull.dialects.traits import TRAITS
 from mull.dialects.writer import About, AnswerWriter
 from mull.neutral.asked import Asked
 from mull.neutral.assemble import tell
@@ -26,6 +27,7 @@ __all__ = [
     "ServerCodec",
     "answer_writer",
     "bodies",
+    "control_headers",
     "decode_request",
     "read_history",
     "recognised",
@@ -140,4 +142,10 @@ def decode_request(
         ConfigError: it is not a request of this dialect; the message says where and why.
     """
     decode: Callable[..., Asked] = module_of(dialect, "asked").decode_request
-    return decode(body, path, headers or {})
+    asked = decode(body, path, headers or {})
+    return replace(asked, headers=control_headers(headers, dialect)) if headers else asked
+
+
+def control_headers(headers: Mapping[str, str], dialect: Dialect) -> dict[str, str]:
+    """The headers by which a client controls the model; no others are ever passed on."""
+    return {name: headers[name] for name in TRAITS[dialect].headers if name in headers}

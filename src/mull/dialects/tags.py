@@ -14,7 +14,11 @@ Rule 6: nothing is trimmed. Only marks leave no piece; blanks before the tag tha
 become the beginning of the thought, blanks after its closing tag belong to the text. Rule 7: text
 is held only while it may become a mark (with the blanks that open an answer, the body of a Hermes
 section, which is a call only as a whole, what follows the end of an inner thought, and what may
-repeat a thought that was told in a field).
+repeat a thought that was told in a field, or be the rest of it). Rule 8: after a thought that was
+told in a field, an answer may begin with the rest of it and a closing tag, if the server was to cut
+it. What goes on where the thought broke off is held, or for the length of a line what begins with a
+blank; anything else is told as the answer, and becomes a thought by rule 3 if the tag comes all the
+same and an answer follows it. If nothing follows, the tag is surplus.
 
 Answers in Harmony are recognised by what they begin with, or are taken for such from the first
 character if one of the configured pairs says so.
@@ -32,6 +36,7 @@ from mull.dialects.echo import Echo
 from mull.dialects.harmony import HARMONY_OPENINGS, Harmony, is_harmony
 from mull.dialects.inline_calls import HERMES, KIMI_OPENINGS, HermesCall, KimiCalls
 from mull.dialects.markers import CodeSpans, Kind, Marks, Piece, new_piece, say, skip_blank
+from mull.neutral.patterns import pattern
 
 if TYPE_CHECKING:
     from mull.dialects.markers import Reader
@@ -41,6 +46,16 @@ __all__ = ["Piece", "TagSplitter"]
 _HERMES = Marks(HERMES[:1])
 _REACH = 2_000
 """Characters after a closing tag in which another one may show that it closed inner thinking."""
+_WINDOW = 16_384
+"""Characters that are read at once; a whole answer may have millions."""
+_GLANCE = 80
+"""Characters of an answer that begins with a blank in which a closing tag may show that they are
+the rest of a thought in a field; a fraction of a second of what a model writes."""
+_LEAST_CUT = 40
+"""Bytes of a thought that a budget may have cut within a word; a shorter one was hardly cut."""
+_ENDS = frozenset(".!?:;。！？：；…\"'”’»)]}`*")
+"""What a thought ends with that was not cut."""
+_NEXT_LINE = pattern(r"\n\s*[^\s<]")
 _SPACES = frozenset(" \t")
 _QUOTES = frozenset("`\"'“‘«‹([{„")
 _AFTER_A_WORD = frozenset(" \t.,;:!?\"'”’»›)]}`")
@@ -100,6 +115,7 @@ class TagSplitter:
         self._surplus = False
         self._nested = self._quoted = 0
         self._told: Callable[[], bytes | bytearray] | None = None
+        self._was_told = self._followed = False
         self._marks = self._marks_of_text()
 
         self._opening = True
@@ -122,6 +138,9 @@ class TagSplitter:
         if self._plain and "<" not in text and ("`" not in text or self._kind == "thinking"):
             self._before = text
             return [new_piece(Piece, (self._kind, text, None, None, self._block))]
+        if len(text) > _WINDOW:  # each section in it copies what follows
+            windows = range(0, len(text), _WINDOW)
+            return [piece for at in windows for piece in self.feed(text[at : at + _WINDOW])]
         if type(self._reader) is Harmony:
             return self._reader.feed(text)
         return self._run(text, final=False)
@@ -134,6 +153,11 @@ class TagSplitter:
             return False
         self._before = text
         return True
+
+    @property
+    def holds_rest(self) -> bool:
+        """Whether it holds what may be the rest of the thinking that a field began."""
+        return self._told is not None and self._opening and bool(self._held)
 
     def close(self) -> list[Piece]:
         """What was held back, at the end."""
@@ -148,23 +172,33 @@ class TagSplitter:
         Calls are still looked for: servers that extract thinking are those that leave Kimi's calls
         in (vllm-project/vllm#28543). What was held back is released; an answer already recognised
         as Harmony stays one. An answer that has not started yet may begin with tags around the very
-        thinking that was `told` (without whitespace), or with a leftover closing tag.
+        thinking that was `told` (without whitespace), or with the rest of it and a closing tag.
         """
         pieces: list[Piece] = []
         if self._opening and not self._held and told is not None:
-            self._told = told
+            self._was_told = False
         elif self._reader is None:
-            if self._kind == "thinking":
+            if self._kind == "thinking" or self._told is not None:
+                self._followed = True
                 pieces = self._run("", final=True)
+                self._followed = False
             elif self._held:
                 pieces.append(Piece("text", self._held, None, None, self._block))
                 self._code.read(self._held)
             self._block += self._kind == "thinking"
             self._opening, self._kind, self._held = False, "text", ""
-        self._anywhere = self._orphan = self._after_thought = self._surplus = False
+        self._told = told or self._told
+        self._orphan = told is not None
+        self._anywhere = self._after_thought = self._surplus = False
         self._marks = self._marks_of_text()
         self._plain = self._is_plain()
         return pieces
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether a closing tag would show that the answer so far is the rest of a thought that a
+        field began."""
+        return self._orphan and self._told is not None and not self._opening
 
     def _marks_of_text(self) -> Marks:
         """The marks to look for in text. Opening tags are included, to know that an answer talks
@@ -245,14 +279,62 @@ class TagSplitter:
         """The beginning of an answer whose thinking arrived in a separate field."""
         start = skip_blank(text, at)
         mark = self._in_thoughts.match(text, start, final) if start < len(text) else ""
+        if mark is None and not self._was_told:
+            return self._in_rest(text, at, final, told)
+        if mark == "" and not final:
+            self._wait = True
+            return at
         self._say(text[at:start])
         if mark in self._openers:
             self._opening = False
             self._read_with(Echo(mark, self._closers[mark], told, self._block))
-        elif mark is None or (not mark and final):
+        elif not mark:
             self._opening = False
-        self._wait = mark == ""
+        else:
+            self._orphan, self._surplus = False, True
+            self._marks = self._marks_of_text()
+        self._was_told = True
         return start + len(mark or "")
+
+    def _in_rest(
+        self, text: str, at: int, final: bool, told: Callable[[], bytes | bytearray]
+    ) -> int:
+        """The beginning of an answer that may be the rest of the thinking; it is if a closing tag
+        follows soon. If not, it is text.
+        """
+        goes_on = _goes_on(told(), text[at:])
+        reach = at + (_REACH if goes_on else _GLANCE)
+        code, place = CodeSpans(), at
+        while goes_on or _may_be_thought(text, at, place):
+            begin = place
+            place, mark = self._in_thoughts.find(text, begin, final)
+            if place > reach or (mark is None and final):
+                break
+            if not goes_on and not _may_be_thought(text, at, place):
+                break
+            end = place + len(mark or "")
+            if not mark or (not final and end == len(text) and text[place - 1] in _SPACES):
+                self._wait = True
+                return at
+            code.read(text[begin:place])
+            place = end
+            if code.inside:
+                continue
+            if mark not in self._closing.all or _is_talk(
+                text[at : end - len(mark)], text[end:][:1]
+            ):
+                break
+            if not goes_on and self._is_last(text, end, final):
+                if final:
+                    break
+                self._wait = True
+                return at
+            self._opening = False
+            say(self._out, "rest", text[at : end - len(mark)], self._block)
+            self._close_thought(mark)
+            return end
+        self._opening = False
+        return at
 
     def _in_thought(self, text: str, at: int, final: bool) -> int:
         place, mark = self._in_thoughts.find(text, at, final)
@@ -333,11 +415,13 @@ class TagSplitter:
         if mark in self._openers:
             self._quoted += not in_code
         elif mark in self._closing.all and not in_code:
-            if not final and self._is_cut(text, end):
+            last = self._is_last(text, end, final)
+            if not final and (self._is_cut(text, end) or (last and self._is_late)):
                 self._wait = True
                 return place
             if not self._quoted and not _is_talk(self._before, text[end : end + 1]):
-                self._close_surplus(mark)
+                if not (last and self._is_late):
+                    self._close_surplus(mark)
                 return end
             self._quoted = max(0, self._quoted - 1)
         if mark not in self._calls:
@@ -355,6 +439,16 @@ class TagSplitter:
     def _is_cut(self, text: str, end: int) -> bool:
         """Whether the character after a tag, which has not arrived, decides if it is talk."""
         return end == len(text) and self._before[-1:] in _SPACES
+
+    def _is_last(self, text: str, end: int, final: bool) -> bool:
+        """Whether nothing of an answer follows but more such tags, as far as it has arrived."""
+        mark: str | None = ""
+        while (end := skip_blank(text, end)) < len(text):
+            mark = self._closing.match(text, end, final)
+            if not mark:
+                break
+            end += len(mark)
+        return not self._followed and (end == len(text) or mark == "")
 
     def _open(self, opener: str, place: int, blanks: str = "") -> int:
         name = None if opener == self._usual else opener
@@ -387,6 +481,26 @@ class TagSplitter:
             self._code.read(text)
             self._before = text
             say(self._out, "text", text, self._block)
+
+
+def _goes_on(told: bytes | bytearray, text: str) -> bool:
+    """Whether a text goes on in the middle of a sentence in which thinking broke off."""
+    if told[-4:].decode("utf-8", "ignore")[-1:] in _ENDS:
+        return False
+    first = text[:1]
+    if first in " ,;.)":
+        return True
+    return len(told) >= _LEAST_CUT and first.isalpha() and not first.isupper()
+
+
+def _may_be_thought(text: str, at: int, end: int) -> bool:
+    """Whether the beginning of an answer may still be the rest of a thought that ended with a
+    sentence: one line of words, behind the blank that separates sentences.
+    """
+    start = skip_blank(text, at)
+    if text[at] not in _SPACES or not text[start : start + 1].isalpha():
+        return False
+    return _NEXT_LINE.search(text, start, end) is None
 
 
 def _is_talk(before: str, after: str) -> bool:

@@ -74,7 +74,8 @@ class About(Value, frozen=True):
     says whether the client wants the counts in the stream. With `as_list` a dialect that has this
     form writes its stream as a list of JSON values. `free_text` are the tools that the client
     declared as taking a text, `tools` the dialect-specific data of those it declared. `echo` is the
-    part of the request that the answer repeats, in dialects that do so.
+    part of the request that the answer repeats, in dialects that do so, and `rest` what else the
+    provider said about a complete answer.
     """
 
     source: Dialect | None = None
@@ -87,6 +88,7 @@ class About(Value, frozen=True):
     free_text: frozenset[str] = frozenset()
     tools: Mapping[str, Wire] = {}
     echo: dict[str, Any] = {}
+    rest: Wire | None = None
 
 
 class _Written:
@@ -136,14 +138,16 @@ class Thought(_Written):
 
 class Call(_Written):
     """A call. It is not opened on the wire before it has a name and an id. With `is_over` it is
-    complete, though it may have to wait for its turn.
+    complete, though it may have to wait for its turn. `is_bare` if no arguments were written: where
+    they are a text, it must be that of an object, because clients parse it.
     """
 
-    __slots__ = ("id", "is_over", "name", "pieces", "signature")
+    __slots__ = ("id", "is_bare", "is_over", "name", "pieces", "signature")
 
     def __init__(self) -> None:
         super().__init__()
         self.is_over: bool = False
+        self.is_bare: bool = True
         self.id: str | None = None
         self.name: str | None = None
         self.pieces: list[str] = []
@@ -185,6 +189,7 @@ class AnswerWriter(BlockFinder, ABC):
         self.is_own: bool = about.source in (None, self.DIALECT)
         self.id, self.model = about.id, about.model
         self.usage: Usage | None = None
+        self.rest: dict[str, Any] = own_keys(about.rest, self.DIALECT)
         self._left_out: dict[str, int] = {}
         self._opened: dict[int, Block] = {}
         self._calling: OrderedDict[int, Call] = OrderedDict()  # its first one is found at once
@@ -226,6 +231,10 @@ class AnswerWriter(BlockFinder, ABC):
                     return self.piece(self._going, one.arguments) if one.arguments else b""
         act = self._acts.get(kind)
         return b"" if act is None or self._ended else act(event)
+
+    def flush(self) -> bytes:
+        """What was held back for an event that might follow at once: call it when none has."""
+        return b""
 
     def close(self) -> bytes:
         """The remaining bytes. Nothing may be fed after it."""
@@ -309,6 +318,7 @@ class AnswerWriter(BlockFinder, ABC):
     def _finished(self, event: Finished) -> bytes:
         out = self._begin() + self._stop_all()
         self._ended, self._kind = True, None
+        self.rest = self.own(event.wire) or self.rest
         return out + self.finish(event.stop_reason)
 
     def _failed(self, event: Failed) -> bytes:
@@ -422,6 +432,9 @@ class AnswerWriter(BlockFinder, ABC):
         return self.is_own
 
     def _take_opaque(self, event: OpaqueReceived) -> bytes:
+        if event.broken:
+            self.leave_out("a part of the answer that cannot be used")
+            return b""
         if not self.takes(event):
             self.leave_out(f"a block specific to {self.about.source}")
             return b""
@@ -464,11 +477,14 @@ class AnswerWriter(BlockFinder, ABC):
             return b""
         out, ending = [], block
         while True:
-            if not ending.is_open:
+            if not ending.is_open and ending.name:
                 out.append(self._open_call(ending))
             del self._calling[ending.number]
             ending.is_stopped = True
-            out.append(self.stop(ending))
+            if ending.is_open:
+                out.append(self.stop(ending))
+            else:
+                self.leave_out("a tool call without a name")
             following = next(iter(self._calling.values()), None)
             if following is None or following.is_open or not self.CALLS_APART:
                 return b"".join(out)

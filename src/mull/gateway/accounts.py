@@ -1,10 +1,12 @@
 """Enforces the limits of clients and records what each request used.
 
-Before a request is sent, its estimated usage is reserved; when it ends, the reservation is replaced
-by the actual usage. That is written to the ledger at once, in one batch with everything that ended
-during the previous write, and counted in memory until then. A single gateway therefore never admits
-more than the limits allow by its estimates. Several gateways on one ledger exceed them by what the
-others have admitted and not written yet: requests in flight, and the last tenth of a second.
+A request is admitted if its input fits in what the client has left. Then its input and an answer of
+the length that this model's answers to this client usually have are reserved, more if the answer
+turns out longer; when it ends, the reservation is replaced by the actual usage. That is written to
+the ledger at once, in one batch with everything that ended during the previous write, and counted
+in memory until then. A client can therefore exceed a limit by one answer, and by what answers in
+progress are longer than usual. Several gateways on one ledger exceed it also by what the others
+have admitted and not written yet: requests in flight, and the last tenth of a second.
 
 If the ledger fails, limits are checked against the last usage read from it, and new usage is
 written once the ledger works again.
@@ -24,10 +26,10 @@ from mull.gateway.keyring import Keyring
 from mull.gateway.labels import ModelNames
 from mull.gateway.ledger import Entry, Ledger, Spent, Tally, day_of
 from mull.gateway.limits import Demand, ExceededLimit, Use, find_exceeded
-from mull.gateway.metering import Meter, expected, is_priced, tally_of
+from mull.gateway.metering import Answers, Meter, expected, is_priced, tally_of
 from mull.gateway.tokens import Limits
 from mull.logs import log_warning
-from mull.neutral.errors import RefusedError
+from mull.neutral.errors import RefusedError, UnknownModel
 from mull.neutral.request import Note
 from mull.settings.words import join_or, quote
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from mull.gateway.observing import Outcome
     from mull.neutral.events import Event
     from mull.neutral.messages import Dialect
+    from mull.policy.prepare import Prepared
 
 __all__ = ["Accounts"]
 
@@ -49,12 +52,16 @@ _TOO_MANY = 429
 
 
 class _Open(NamedTuple):
-    """An admitted request that has not ended. `demand` is None if it was not needed yet."""
+    """An admitted request that has not ended. `likely` is the expected length of its answer."""
 
     client: str
     at: float
-    demand: Demand | None
+    likely: int
     meter: Meter
+
+    def use(self, prepared: Prepared) -> Use:
+        """What counts against the client's limits until the actual usage is known."""
+        return Use(self.at, 1, *expected(prepared, max(self.likely, self.meter.output)))
 
 
 class _Waiting(NamedTuple):
@@ -83,6 +90,7 @@ class Accounts:
         self._patience = patience
         self._metrics = metrics
         self._names = ModelNames()
+        self._answers = Answers()
         self._open: dict[Job, _Open] = {}
         self._waiting: dict[str, list[_Waiting]] = {}
         self._deciding: set[asyncio.Task[None]] = set()
@@ -97,25 +105,27 @@ class Accounts:
 
     def restricts(self, client: str) -> bool:
         """Whether a client may use only some models."""
-        token = self._keyring.named(client)
+        token = self._keyring.of(client)
         return token is not None and bool(token.limits.models)
 
     def allows(self, client: str, names: Iterable[str]) -> bool:
         """Whether a client may use a model with these names."""
-        token = self._keyring.named(client)
+        token = self._keyring.of(client)
         return token is None or token.limits.allows(names)
 
-    def check_model(self, client: str, names: Sequence[str]) -> None:
-        """Check that a client may use a model with these names.
+    def forbidden(self, client: str, name: str) -> RefusedError:
+        """The error for a model that a client's token does not allow."""
+        text = f"this token may not use {quote(name)}; it may use {self._allowed(client)}"
+        return RefusedError(text, status=403, text=text)
 
-        Raises:
-            RefusedError: the client's token does not allow this model.
-        """
-        token = self._keyring.named(client)
-        if token is not None and not token.limits.allows(names):
-            allowed = join_or(token.limits.models)
-            text = f"this token may not use {quote(names[0])}; it may use {allowed}"
-            raise RefusedError(text, status=403, text=text)
+    def unknown(self, client: str, name: str) -> UnknownModel:
+        """The error for a model that does not exist, for a client that may use only some."""
+        allowed = self._allowed(client)
+        return UnknownModel(f"no model named {quote(name[:200])} is served here: use {allowed}")
+
+    def _allowed(self, client: str) -> str:
+        token = self._keyring.of(client)
+        return join_or(token.limits.models if token is not None else ())
 
     async def admit(self, job: Job) -> None:
         """Reserve the estimated usage of a request.
@@ -124,11 +134,11 @@ class Accounts:
             RefusedError: the request would exceed a limit of its client.
         """
         client = job.client.scope
-        token = self._keyring.named(client)
+        token = self._keyring.of(client)
         if token is None or not token.limits.bounded:
-            self._reserve(job, None)
+            self._reserve(job)
             return
-        demand = expected(job.prepared)
+        demand = expected(job.prepared, 0)
         waiting = _Waiting(job, demand, asyncio.get_running_loop().create_future())
         self._waiting.setdefault(client, []).append(waiting)
         if len(self._waiting[client]) == 1:
@@ -151,8 +161,11 @@ class Accounts:
             )
             job.notes = (*job.notes, Note("budget", text, warning=True))
 
-    def _reserve(self, job: Job, demand: Demand | None) -> None:
-        self._open[job] = _Open(job.client.scope, self._clock(), demand, Meter())
+    def _reserve(self, job: Job) -> _Open:
+        client, model = job.client.scope, self._names.of(job.prepared.target)
+        likely = self._answers.likely(client, model)
+        self._open[job] = made = _Open(client, self._clock(), likely, Meter())
+        return made
 
     async def _decide(self, client: str) -> None:
         """Admit or refuse all waiting requests of a client with one read of the ledger. No batch is
@@ -172,7 +185,7 @@ class Accounts:
             self._settle_waiting(client, self._last_spent(client))
 
     def _settle_waiting(self, client: str, spent: Spent) -> None:
-        now, token = self._clock(), self._keyring.named(client)
+        now, token = self._clock(), self._keyring.of(client)
         limits = token.limits if token is not None else Limits()
         unsettled = list(self._unsettled(client))
         for job, demand, decided in self._waiting.pop(client, ()):
@@ -180,8 +193,7 @@ class Accounts:
                 continue
             exceeded = find_exceeded(limits, spent, unsettled, demand, now)
             if exceeded is None:
-                self._reserve(job, demand)
-                unsettled.append(Use(now, 1, *demand))
+                unsettled.append(self._reserve(job).use(job.prepared))
             decided.set_result(exceeded)
 
     def _last_spent(self, client: str) -> Spent:
@@ -196,7 +208,7 @@ class Accounts:
         """A client's usage that the ledger does not include yet."""
         for job, request in self._open.items():
             if request.client == client:
-                yield Use(request.at, 1, *(request.demand or expected(job.prepared)))
+                yield request.use(job.prepared)
         written = self._writing[1] if self._writing is not None else ()
         for entry in (*written, *self._entries()):
             if entry.client == client:
@@ -206,7 +218,7 @@ class Accounts:
     def began(self, job: Job) -> None:
         """Start to count a request, even if it did not pass `admit`."""
         if job not in self._open:
-            self._open[job] = _Open(job.client.scope, self._clock(), Demand(0, 0), Meter())
+            self._open[job] = _Open(job.client.scope, self._clock(), 0, Meter())
 
     def emitted(self, job: Job, events: Sequence[Event]) -> None:
         """Measure a part of the response."""
@@ -218,6 +230,8 @@ class Accounts:
         model = self._names.of(job.prepared.target)
         key = request.client, model, int(request.at)
         tally = tally_of(outcome, job.prepared, request.meter)
+        if outcome.ending != "refused":
+            self._answers.add(request.client, model, tally.output)
         if self._metrics is not None:
             self._metrics.used(model, tally)
         self._pending[key] = self._pending.get(key, Tally()) + tally

@@ -1,46 +1,156 @@
 """The keys under which an answer is stored and found again when a client sends it back.
 
-An answer with tool calls is found by their ids. Any answer is also found by its content and the
-user's and tools' messages before it. Line endings and surrounding whitespace are ignored, because
-clients normalise them.
-Some clients move or update what they add to their user's messages, such as today's date. For
-them, an answer without calls is also found by its content and its position after the last call.
-Others drop their oldest turns. So any answer is also found by its content and the messages of its
-own turn, with or without those of the turn before it.
+Some keys prove that an answer is the one on record: a reference in an envelope that the gateway
+sealed, a carrier that only this answer has, the id of one of its calls. An answer with the same
+text and readable thinking as the one on record is very probably it. So is one that directly follows
+the results of the same call, whatever a client has changed before it, such as today's date.
+
+The rest go by what was said: the content of the answer, and the messages of user and tools in its
+turn. Line endings and surrounding whitespace are ignored, because clients normalise them. These
+keys also cover the system prompt, and the session and user that a request names: one token may
+serve many conversations that look alike. A client that names a session may change its system prompt
+in between.
+They do not cover earlier turns. Clients drop their oldest turns, delete others and put branches of
+a conversation together: what they leave of one may be all of another, with another's answer in it.
+
+However specific, a key may belong to several answers, such as two samples of one request. The store
+then finds none of them by it (`mull.gateway.memory.SEVERAL`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from typing import NamedTuple
 
 import msgspec
 
 from mull.dialects.registry import seals
 from mull.gateway.ids import normalised
+from mull.gateway.upstream_options import without_billing
+from mull.neutral.asked import Asked
 from mull.neutral.blocks import (
     Block,
     MediaBlock,
+    OpaqueBlock,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
     ToolResultBlock,
 )
-from mull.neutral.messages import Message
+from mull.neutral.messages import Message, whole_system
 
 __all__ = [
+    "NOBODY",
+    "Identity",
     "Past",
+    "answer_key",
     "call_key",
     "carrier_key",
     "carriers_of",
-    "is_of_turn",
+    "identify",
+    "is_place",
+    "is_proof",
+    "is_said",
     "same_calls",
     "same_text",
+    "same_thoughts",
+    "session_in",
+    "strength",
+    "thought_keys",
 ]
 
-_OF_TURN = "turn:"
+_KINDS = ("answer", "carrier", "call", "thought", "after", "turn", "session")
+"""The kinds of keys, those that prove most first."""
+_PROOFS = ("answer", "carrier", "call")
+_SAID = ("turn", "session")
+_SESSION = re.compile(r"(?:^|[-_])(?:session|conversation|thread)[-_]?id$")
+_NAMES = (
+    "session_id",
+    "conversation_id",
+    "thread_id",
+    "chat_id",
+    "prompt_cache_key",
+    "user",
+    "user_id",
+    "safety_identifier",
+)
+"""Fields that name a session or a user, in a request or in its metadata."""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class Identity(NamedTuple):
+    """What a request says about the conversation that it belongs to: its system prompt, and the
+    session and user that it names."""
+
+    system: str = ""
+    session: str = ""
+
+
+NOBODY = Identity()
+"""What a request says that says nothing."""
+
+
+def session_in(headers: Mapping[str, str]) -> str:
+    """The session that the headers name; empty if they name none."""
+    named = {name: value for name, value in headers.items() if _SESSION.search(name)}
+    return _encode(named).decode() if named else ""
+
+
+def identify(asked: Asked, session: str) -> Identity:
+    """The identity of a request whose headers name this session."""
+    if named := [*_named_in(asked)]:
+        session = _encode([session, named]).decode()
+    system, _ = whole_system(asked.system, asked.messages)
+    return Identity(_plain(without_billing(system)), session)
+
+
+def _named_in(asked: Asked) -> Iterator[tuple[str, str | int]]:
+    """What a request calls its session and its user. Where its API has no such field, it is among
+    the rest."""
+    inside = asked.rest.get("metadata")
+    places: Sequence[Mapping[str, object]] = (
+        {"user": asked.user, "prompt_cache_key": asked.cache_key},
+        asked.metadata,
+        inside if isinstance(inside, dict) else {},
+        asked.rest,
+        {name: asked.rest.get(f"metadata.{name}") for name in _NAMES},
+    )
+    for place in places:
+        for name in _NAMES:
+            if isinstance(value := place.get(name), str | int) and value:
+                yield name, value
+
+
+def _kind(key: str) -> str:
+    return key.partition(":")[0]
+
+
+def strength(key: str) -> int:
+    """How much it proves that an answer has this key, less being more."""
+    return _KINDS.index(_kind(key))
+
+
+def is_proof(key: str) -> bool:
+    """Whether only the answer on record has this key, whatever was said."""
+    return _kind(key) in _PROOFS
+
+
+def is_place(key: str) -> bool:
+    """Whether the key goes by the id of the call before the answer."""
+    return _kind(key) == "after"
+
+
+def is_said(key: str) -> bool:
+    """Whether the key goes by what was said: other answers of the same conversation may have it."""
+    return _kind(key) in _SAID
+
+
+def answer_key(answer_id: str) -> str:
+    """The key of the answer that the gateway gave this id."""
+    return f"answer:{answer_id}"
 
 
 def call_key(call_id: str) -> str:
@@ -55,12 +165,16 @@ def carrier_key(carrier: str) -> str:
 
 def carriers_of(block: Block) -> tuple[str, ...]:
     """The opaque values of a block, which only its origin can read."""
+    held: tuple[str | None, ...]
     if isinstance(block, ThinkingBlock):
         held = (block.signature, block.encrypted, block.redacted)
     elif isinstance(block, TextBlock | ToolCallBlock):
         if block.signature is None and block.wire is None:
             return ()
-        held = (block.signature, None, None)
+        held = (block.signature,)
+    elif isinstance(block, OpaqueBlock) and block.stands_for_earlier:
+        sealed = (block.data.get(name) for name in ("signature", "encrypted_content"))
+        return tuple(one for one in sealed if one and isinstance(one, str))
     else:
         return ()
     plain = tuple(one for one in held if one)
@@ -84,69 +198,69 @@ def same_calls(one: Message, other: Message) -> bool:
     ]
 
 
-class Past:
-    """A digest of the messages before an answer, updated message by message."""
+def same_thoughts(one: Message, other: Message) -> bool:
+    """Whether the readable thinking is equal, however it is divided into blocks."""
+    return _thoughts(one.blocks) == _thoughts(other.blocks)
 
-    def __init__(self) -> None:
-        self._hash = blake2b(digest_size=20)
+
+def _thoughts(blocks: Iterable[Block]) -> str:
+    thoughts = (block.thought for block in blocks if isinstance(block, ThinkingBlock))
+    return "".join("".join(thoughts).split())
+
+
+def thought_keys(answer: Message) -> Iterator[str]:
+    """The key of an answer with this content and readable thinking, if it has any."""
+    if thoughts := _thoughts(answer.blocks):
+        hashed = blake2b(thoughts.encode("utf-8", "replace"), digest_size=20)
+        yield f"thought:{_digest(hashed, _content(answer))}"
+
+
+class Past:
+    """What the keys of an answer cover of the messages before it, updated message by message."""
+
+    def __init__(self, identity: Identity = NOBODY) -> None:
+        self._who = _encode(identity)
+        self._session = _encode(identity.session) if identity.session else b""
+        self._turn = blake2b(digest_size=20)
         self._call = ""
-        self._answers = 0
-        """The number of answers since that call; consecutive ones count once."""
-        self._is_row = False
-        self._turn: blake2b | None = None
-        """The messages of the user and the tools since the last question, and of the turn before
-        it."""
-        self._turn_before = b""
+        """The id of the last call of the answer before; empty if that called nothing."""
+        self._has_result = False
 
     def add(self, message: Message) -> None:
         """Add a message. Of an answer only its last call counts, because clients may have altered
-        the rest."""
-        if message.role in ("user", "tool"):
-            turn = self._turn_of(message)
+        the rest. Every message of the user begins a turn, since a summary of what was dropped may
+        stand before it."""
+        if message.role == "assistant":
+            calls = message.tool_calls
+            self._call = normalised(calls[-1].id) if calls else ""
+            self._has_result = False
+        elif message.role != "system":
+            self._has_result |= message.role == "tool"
+            if message.role == "user":
+                self._turn = blake2b(digest_size=20)
             for piece in _input(message.blocks):
-                sized = b"%d:" % len(piece)
-                self._hash.update(sized + piece)
-                turn.update(sized + piece)
-        elif calls := message.tool_calls:
-            self._call, self._answers = normalised(calls[-1].id), 1
-        elif not self._is_row:
-            self._answers += message.role == "assistant"
-        self._is_row = message.role == "assistant"
+                self._turn.update(b"%d:" % len(piece) + piece)
 
-    def _turn_of(self, message: Message) -> blake2b:
-        """The digest of the turn that the message belongs to; every user message starts anew, since
-        a summary of what was dropped may stand before it."""
-        if self._turn is None or message.role == "user":
-            if self._turn is not None and self._is_row:
-                self._turn_before = self._turn.digest()
-            self._turn = blake2b(digest_size=20)
-        return self._turn
-
-    def key(self, answer: Message) -> str:
-        """The key of an answer to these messages."""
-        return f"said:{_digest(self._hash, _content(answer))}"
+    def turn(self) -> str:
+        """A hash of the messages of the turn, whoever sent them."""
+        return self._turn.hexdigest()
 
     def keys(self, answer: Message) -> Iterator[str]:
-        """All keys of an answer to these messages, most specific first."""
-        yield self.key(answer)
-        if self._call and not answer.tool_calls:
-            place = f"{self._call}:{self._answers}".encode()
-            yield f"after:{blake2b(place + _content(answer), digest_size=20).hexdigest()}"
-        if self._turn is not None:
-            content = _content(answer)
-            if self._turn_before:
-                yield f"{_OF_TURN}{_digest(self._turn, content + self._turn_before)}"
-            yield f"{_OF_TURN}{_digest(self._turn, content)}"
+        """The keys of an answer to these messages, those that prove most first."""
+        content = _content(answer)
+        if self._has_result and self._call and not answer.tool_calls:
+            place = blake2b(self._call.encode(), digest_size=20)
+            yield f"after:{_digest(place, content)}"
+        yield f"turn:{_digest(self._turn, content, self._who)}"
+        if self._session:
+            yield f"session:{_digest(self._turn, content, self._session)}"
 
 
-def is_of_turn(key: str) -> bool:
-    """Whether the key is made from the last turns alone, so that other answers may have it too."""
-    return key.startswith(_OF_TURN)
-
-
-def _digest(hashed: blake2b, content: bytes) -> str:
+def _digest(hashed: blake2b, *parts: bytes) -> str:
     whole = hashed.copy()
-    whole.update(content)
+    for part in parts:
+        whole.update(b"|%d:" % len(part))
+        whole.update(part)
     return whole.hexdigest()
 
 

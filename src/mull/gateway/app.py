@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import parse_qs
 
@@ -11,6 +14,7 @@ import msgspec
 from mull.dialects.openai_responses import DIALECT as RESPONSES
 from mull.dialects.serving import decode_request, write_failure
 from mull.dialects.surface import Operation, find_place, spoken, surface_of
+from mull.gateway.anchors import session_in
 from mull.gateway.calls import Call
 from mull.gateway.cors import is_preflight, permit, shared_with
 from mull.gateway.door import Door
@@ -21,6 +25,7 @@ from mull.gateway.http import (
     Scope,
     Send,
     WhileThere,
+    aside,
     check_head,
     give,
     head_of,
@@ -62,6 +67,7 @@ class Page(NamedTuple):
 _encode = msgspec.json.Encoder().encode
 OURS = ("x-mull", "gateway")
 """The header that distinguishes this gateway from any other server with a `/health` page."""
+_PROBE_SECONDS, _HEALTH_SECONDS = 2.0, 1.0
 _READING = frozenset({"GET", "HEAD"})
 _NO_SUCH_PATH = "path not found: GET /v1/models lists the models that this gateway serves"
 _UNANSWERED = {
@@ -80,7 +86,8 @@ class GatewayApp:
         self._door = door or Door()
         self.health_details: Callable[[], Mapping[str, object]] = dict
         """Returns additional fields for `/health`."""
-        self._pages = {"/health": Page(self._health)} | dict(pages or {})
+        self._pages = {"/health": Page(self._health, public=True)} | dict(pages or {})
+        self._probing: asyncio.Task[None] | None = None
         self._responses = responses = Responses(lambda: self._gateway)
         self._handlers: dict[Operation, Handler] = {
             "answer": self._complete,
@@ -133,7 +140,7 @@ class GatewayApp:
             surface = surface_of(dialect)
             assert surface is not None
             record_caller(headers)
-            client = Client(dialect, token.name if token else "")
+            client = Client(dialect, token.scope if token else "", session_in(headers))
             call = Call(place, surface, client, path, query, headers, scope["method"])
             handler = self._handlers.get(place.operation)
             if handler is None:
@@ -157,7 +164,7 @@ class GatewayApp:
         async def enter() -> Client:
             await self._door.refresh()
             token = self._door.enter(headers, query, _address(scope))
-            return Client(RESPONSES, token.name if token else "")
+            return Client(RESPONSES, token.scope if token else "", session_in(headers))
 
         try:
             check_head(scope, headers)
@@ -169,28 +176,30 @@ class GatewayApp:
         except MullError as error:
             await decline(scope, receive, send, refusal_of(error, spoken(headers)))
             return
-        await Socket(self._responses, enter, receive, send).run()
+        await Socket(self._responses, enter, receive, send, headers).run()
 
     async def _count(self, call: Call, receive: Receive, send: Send) -> None:
-        asked, _ = await self._asked(call, receive)
-        tokens = await self._gateway.count(call.client, asked)
+        asked, body = await self._asked(call, receive)
+        tokens = await self._gateway.count(call.client, asked, body)
         await give(send, call.surface.write_count(tokens))
 
     async def _models(self, call: Call, receive: Receive, send: Send) -> None:
-        listed = listing(self._gateway.routes)
-        allowed = [one for one in listed if self._gateway.allows(call.client, one.name)]
-        await give(send, call.surface.write_models(allowed))
+        await self._gateway.servers.refresh(self._gateway.routes)
+        offer = partial(self._gateway.offer, call.client)
+        listed = listing(self._gateway.routes.names(), offer)
+        await give(send, call.surface.write_models(listed))
 
     async def _model(self, call: Call, receive: Receive, send: Send) -> None:
         name = (call.place.name or "").removeprefix("models/")
-        self._gateway.check_model(call.client, name)
-        found = listed_as(name, self._gateway.routes.find(name).target)
+        await self._gateway.servers.know(self._gateway.offer(call.client, name).routes)
+        found = listed_as(name, self._gateway.offer(call.client, name))
         await give(send, call.surface.write_model(found))
 
     async def _asked(self, call: Call, receive: Receive) -> tuple[Asked, bytes]:
         """The decoded request, and its body as received."""
         body = await read_body(receive, call.headers)
-        return decode_request(call.place.dialect, body, call.path, call.headers), body
+        dialect, path = call.place.dialect, call.path
+        return await aside(len(body), decode_request, dialect, body, path, call.headers), body
 
     async def _complete(self, call: Call, receive: Receive, send: Send) -> None:
         asked, body = await self._asked(call, receive)
@@ -204,14 +213,42 @@ class GatewayApp:
             await give(send, document, note_headers(job.notes))
 
     async def _health(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The status is "degraded" if a store fails: requests are still answered."""
-        states = self._gateway.memory.health()
+        """The status is "degraded" if a store fails: requests are still answered, unless the tokens
+        were never read; a proxy then leaves this gateway out. Strangers learn no more."""
+        self._probe()
+        if not self._door.is_open:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_HEALTH_SECONDS):
+                    await self._door.refresh()
+        states = {**self._gateway.memory.health()}
+        if self._door.is_failing or not self._door.is_open:
+            states["tokens"] = "cannot be read; see the log"
         failing = {part: state for part, state in states.items() if state != OK}
-        status = "degraded" if failing else OK
-        await give(send, _encode({"status": status, **failing, **self.health_details()}), [OURS])
+        said: dict[str, object] = {"status": "degraded" if failing else OK}
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        if self._door.recognizes(head_of(scope), query, _address(scope)):
+            said |= {**failing, **self.health_details()}
+        await give(send, _encode(said), [OURS], 200 if self._door.is_open else 503)
+
+    def _probe(self) -> None:
+        """Look at the stores regularly from now on, so that `/health` knows of one that failed
+        since the last request. An application that this one is mounted in may send no event when
+        it starts: then the first `/health` begins it."""
+        if self._probing is None or self._probing.done():
+            self._probing = asyncio.get_running_loop().create_task(self._keep_probing())
+
+    async def _keep_probing(self) -> None:
+        while True:
+            with suppress(Exception):  # the log has it
+                await self._door.refresh()
+            with suppress(Exception):
+                await self._gateway.memory.find("", ("probe",))
+            await asyncio.sleep(_PROBE_SECONDS)
 
     async def close(self) -> None:
         """Close the gateway."""
+        if self._probing is not None:
+            self._probing.cancel()
         await self._gateway.close()
 
     async def renew(
@@ -225,7 +262,8 @@ class GatewayApp:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                await self._gateway.open()
+                await asyncio.gather(self._gateway.open(), self._door.refresh())
+                self._probe()
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
                 await self.close()

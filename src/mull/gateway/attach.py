@@ -2,13 +2,18 @@
 
 A client sends answers whose calls have the gateway's ids, possibly with thinking, possibly with
 envelopes. Each answer is restored as the provider sent it, from the store or from its envelopes.
+
+Never with the thinking of another: what the client sends back and proves comes before anything that
+is only alike. A record that was found by what was said is used only if nothing that the client sent
+contradicts it, and if it is the only one. One record restores one answer.
+
 The client's text and calls take precedence; carriers are added only if its calls are the stored
-ones. An answer that is not found is sent upstream without carriers: their origin is unknown, and
-no endpoint may receive another's.
+ones. What becomes of an answer that is not found depends on who may have made it (`Unknown`).
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import is_
@@ -16,30 +21,62 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
+from mull.dialects.extras import joined_extras
 from mull.gateway.anchors import (
+    NOBODY,
+    Identity,
     Past,
+    answer_key,
     call_key,
     carrier_key,
     carriers_of,
-    is_of_turn,
+    is_place,
+    is_proof,
+    is_said,
     same_calls,
     same_text,
+    same_thoughts,
+    strength,
+    thought_keys,
 )
 from mull.gateway.envelope import Sealed, is_envelope
+from mull.gateway.ids import provider_id
 from mull.gateway.record import Kept
-from mull.neutral.blocks import Block, TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
+from mull.neutral.blocks import (
+    Block,
+    OpaqueBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
 from mull.neutral.messages import Message
 from mull.neutral.request import Note
 
-__all__ = ["REATTACHED", "Attached", "Keys", "Unknown", "attach", "keys_of", "past_of"]
+__all__ = [
+    "REATTACHED",
+    "Attached",
+    "Keys",
+    "Records",
+    "Unknown",
+    "Unseal",
+    "Wanted",
+    "attach",
+    "keys_of",
+    "past_of",
+    "without_carriers",
+]
 
 REATTACHED = "reattached"
 """The subject of notes about answers that were not restored."""
 
 Unknown: TypeAlias = Literal["bare", "readable", "trusted"]
 """What to send of an answer that is not found: none of its thinking ("bare"), only the readable
-thinking, or the answer as received ("trusted"), if the store could not be read and the client
-speaks the target's dialect."""
+thinking, or the answer as received ("trusted")."""
+Unseal: TypeAlias = Callable[[str], Sealed | None]
+"""Opens an envelope of this client; None for any other carrier."""
+Records: TypeAlias = Mapping[str, Kept | None]
+"""The records found by key; None where a key has several."""
 
 
 class Attached(NamedTuple):
@@ -51,28 +88,34 @@ class Attached(NamedTuple):
     records: Mapping[str, Kept] = {}
 
 
+class Wanted(NamedTuple):
+    """The keys that the record of a message may have; none if it is not an answer. `row` has those
+    of it and the answers directly before it as one, of which it may be the last piece."""
+
+    own: tuple[str, ...] = ()
+    row: tuple[str, ...] = ()
+
+
 class Keys(NamedTuple):
     """For each message of a conversation, the keys that its record may have, and the digest of the
     conversation before the next answer."""
 
-    of_each: Sequence[tuple[str, ...]]
+    of_each: Sequence[Wanted]
     past: Past
 
 
-def keys_of(messages: Sequence[Message]) -> Keys:
-    """The keys of each message, most specific first; none if it is not an answer. Consecutive
-    answers may be pieces of one: the first key of the last piece is the key of the joined
-    answer."""
-    past = Past()
-    keys: list[tuple[str, ...]] = []
+def keys_of(messages: Sequence[Message], unseal: Unseal, identity: Identity = NOBODY) -> Keys:
+    """The keys of each message of a conversation with this identity."""
+    past = Past(identity)
+    keys: list[Wanted] = []
     for is_answer, run in groupby(messages, _is_answer):
         row = list(run)
         is_row = is_answer and len(row) > 1
         whole = tuple(past.keys(_one(row))) if is_row else ()  # before `past` includes them
         for message in row:
-            keys.append(tuple(_keys(message, past)) if is_answer else ())
+            keys.append(Wanted(tuple(_keys(message, past, unseal))) if is_answer else Wanted())
             past.add(message)
-        keys[-1] = (*whole, *keys[-1])
+        keys[-1] = keys[-1]._replace(row=whole)
     return Keys(keys, past)
 
 
@@ -84,7 +127,8 @@ def _one(pieces: Sequence[Message]) -> Message:
     """The pieces joined into one message."""
     if len(pieces) == 1:
         return pieces[0]
-    return replace(pieces[0], blocks=tuple(block for piece in pieces for block in piece.blocks))
+    blocks = tuple(block for piece in pieces for block in piece.blocks)
+    return replace(pieces[0], blocks=blocks, wire=joined_extras(pieces))
 
 
 def past_of(messages: Iterable[Message]) -> Past:
@@ -95,61 +139,126 @@ def past_of(messages: Iterable[Message]) -> Past:
     return past
 
 
-def _keys(message: Message, past: Past) -> Iterator[str]:
-    for call in message.tool_calls:
-        yield call_key(call.id)
-    yield from past.keys(message)
+def _keys(message: Message, past: Past, unseal: Unseal) -> Iterator[str]:
     for block in message.blocks:
         for carrier in carriers_of(block):
             if not is_envelope(carrier):
                 yield carrier_key(carrier)
+            elif sealed := unseal(carrier):
+                yield answer_key(sealed.answer)
+    for call in message.tool_calls:
+        yield call_key(call.id)
+    yield from thought_keys(message)
+    yield from past.keys(message)
 
 
 def attach(
     messages: Sequence[Message],
-    keys: Sequence[tuple[str, ...]],
-    found: Mapping[str, Kept],
-    unseal: Callable[[str], Sealed | None],
+    keys: Sequence[Wanted],
+    found: Records,
+    unseal: Unseal,
     unknown: Unknown = "bare",
 ) -> Attached:
     """Restore the answers that the client sent, from stored records and envelopes."""
+    keys = [*_after_known(messages, keys, found)]
     if not _alternates(messages):
         messages, keys = _joined(*_results_first(messages, keys), found)
     made: list[Message] = []
     ids: dict[str, str] = {}
-    counts = {"found": 0, "unknown": 0, "altered": 0}
+    counts = {"found": 0, "given": 0, "unknown": 0, "altered": 0, "several": 0}
     records: dict[str, Kept] = {}
-    for message, by in zip(messages, _found_by(keys, found), strict=True):
+    claims = [
+        [*_claims(message, wanted, found)] for message, wanted in zip(messages, keys, strict=True)
+    ]
+    for message, wanted, by in zip(messages, keys, _chosen(claims), strict=True):
         if message.role != "assistant":
             made.append(_with_own_ids(message, ids))
             continue
         if by is not None:
-            kept = records[by] = found[by]
+            kept = records[by.key] = by.kept
             ids |= kept.ids
             answer, how = _from_record(message, kept)
         else:
             answer, how = _from_envelopes(message, unseal, unknown)
             ids |= _moved(message, answer)
+            if how == "unknown" and _has_several((*wanted.row, *wanted.own), found):
+                how = "several"
         counts[how] += 1
         made.append(answer)
     return Attached(tuple(made), tuple(_notes(counts)), records)
 
 
-def _found_by(keys: Sequence[tuple[str, ...]], found: Mapping[str, Kept]) -> Sequence[str | None]:
-    """For each message, the key by which its record is found. By the messages of its turn alone,
-    only the last answer with such a key finds a record, and only if no other answer is that
-    record: an answer is never restored twice."""
-    by = [next((key for key in wanted if key in found), None) for wanted in keys]
-    of_turn = [at for at, key in enumerate(by) if key is not None and is_of_turn(key)]
-    if of_turn:
-        taken = [found[key] for key in by if key is not None and not is_of_turn(key)]
-        for at in reversed(of_turn):
-            kept = found[by[at] or ""]
-            if kept in taken:
-                by[at] = None
-            else:
-                taken.append(kept)
-    return by
+def _after_known(
+    messages: Sequence[Message], keys: Sequence[Wanted], found: Records
+) -> Iterator[Wanted]:
+    """The keys, without those that go by the id of a call which is not on record: such ids are the
+    client's own, and the calls of other conversations may have the same."""
+    is_known = False
+    for message, wanted in zip(messages, keys, strict=True):
+        if is_known or message.role != "assistant":
+            yield wanted
+        else:
+            yield Wanted(*(tuple(key for key in some if not is_place(key)) for some in wanted))
+        if calls := message.tool_calls:
+            is_known = found.get(call_key(calls[-1].id)) is not None
+
+
+class _Claim(NamedTuple):
+    """A record that may be the one of an answer, and the key by which it was found."""
+
+    key: str
+    kept: Kept
+
+
+def _claims(message: Message, wanted: Wanted, found: Records) -> Iterator[_Claim]:
+    """The records that a message may be restored from, best first."""
+    keys = [key for key in (*wanted.row, *wanted.own) if found.get(key) is not None]
+    if not keys:
+        return
+    proves = any(key.startswith("answer:") for key in wanted.own)
+    for key in sorted(keys, key=strength):
+        kept = found[key]
+        if kept is not None and (is_proof(key) or not (proves or _contradicts(message, kept))):
+            yield _Claim(key, kept)
+
+
+def _has_several(keys: Iterable[str], found: Records) -> bool:
+    """Whether one of the keys has several records."""
+    return any(key in found and found[key] is None for key in keys)
+
+
+def _contradicts(message: Message, kept: Kept) -> bool:
+    """Whether the client sends back thinking or carriers that are not those of the record. Of an
+    envelope that does not open, only the thinking beside it can tell."""
+    given = Message(role="assistant", blocks=kept.blocks)
+    thinks = any(block.thought for block in message.thinking)
+    if thinks and not same_thoughts(message, given):
+        return True
+    held = {carrier for block in kept.blocks for carrier in carriers_of(block)}
+    sent = (one for block in message.blocks if not _is_earlier(block) for one in carriers_of(block))
+    return any(one not in held and not (thinks and is_envelope(one)) for one in sent)
+
+
+def _chosen(claims: Sequence[Sequence[_Claim]]) -> Sequence[_Claim | None]:
+    """For each message, the record to restore it from. A key restores one answer only: the one that
+    proves more, or else the last. A record that another answer has is not meant, unless that is
+    proven; and of several answers to the same words nobody knows which one is."""
+    claimed: dict[str, list[tuple[int, _Claim]]] = {}
+    for at, some in enumerate(claims):
+        for claim in some:
+            claimed.setdefault(claim.key, []).append((at, claim))
+    chosen: list[_Claim | None] = [None] * len(claims)
+    taken: set[int] = set()
+    for key in sorted(claimed, key=strength):
+        left = [(at, claim) for at, claim in claimed[key] if chosen[at] is None]
+        if not left or (len(left) > 1 and is_said(key)):
+            continue
+        at, claim = left[-1]
+        if id(claim.kept) in taken and not is_proof(key):
+            continue
+        chosen[at] = claim
+        taken.add(id(claim.kept))
+    return chosen
 
 
 def _alternates(messages: Sequence[Message]) -> bool:
@@ -164,23 +273,29 @@ def _alternates(messages: Sequence[Message]) -> bool:
 
 
 def _results_first(
-    messages: Sequence[Message], keys: Sequence[tuple[str, ...]]
-) -> tuple[Sequence[Message], Sequence[tuple[str, ...]]]:
+    messages: Sequence[Message], keys: Sequence[Wanted]
+) -> tuple[Sequence[Message], Sequence[Wanted]]:
     """The conversation with tool results directly after their calls. What some clients put between
     them follows."""
-    ordered: list[Message] = []
-    ordered_keys: list[tuple[str, ...]] = []
+    ordered: list[tuple[Message, Wanted]] = []
+    between: list[tuple[Message, Wanted]] = []  # what stands between the last calls and results
     calls: set[str] = set()
-    after = 0
-    for message, wanted in zip(messages, keys, strict=True):
-        at = len(ordered)
+    is_row = False
+    for pair in zip(messages, keys, strict=True):
+        message, _ = pair
         if message.role == "assistant":
-            calls, after = {call.id for call in message.tool_calls}, at + 1
+            calls = calls if is_row else set()
+            calls.update(call.id for call in message.tool_calls)
+            ordered += between
+            between = []
+            ordered.append(pair)
         elif message.role == "tool" and not calls.isdisjoint(_answered(message)):
-            at, after = after, after + 1
-        ordered.insert(at, message)
-        ordered_keys.insert(at, wanted)
-    return ordered, ordered_keys
+            ordered.append(pair)
+        else:
+            between.append(pair)
+        is_row = message.role == "assistant"
+    ordered += between
+    return [message for message, _ in ordered], [wanted for _, wanted in ordered]
 
 
 def _answered(message: Message) -> list[str]:
@@ -188,55 +303,68 @@ def _answered(message: Message) -> list[str]:
 
 
 def _joined(
-    messages: Sequence[Message], keys: Sequence[tuple[str, ...]], found: Mapping[str, Kept]
-) -> tuple[Sequence[Message], Sequence[tuple[str, ...]]]:
+    messages: Sequence[Message], keys: Sequence[Wanted], found: Records
+) -> tuple[Sequence[Message], Sequence[Wanted]]:
     """The conversation with each answer in one message. Some clients send each block as a separate
     answer, and some alternate calls and results."""
     joined: list[list[Message]] = []
-    joined_keys: list[list[str]] = []
+    joined_keys: list[list[Wanted]] = []
     last: int | None = None
     record: Kept | None = None
+    called = 0
     for message, wanted in zip(*_rows(messages, keys, found), strict=True):
         if message.role == "assistant":
-            kept = next((found[key] for key in wanted if key in found), None)
-            if last is not None and _belongs(joined[-1][-1], message, record, kept):
+            kept = next((claim.kept for claim in _claims(message, wanted, found)), None)
+            calls = len(message.tool_calls)
+            if last is not None and _belongs(message, joined[-1][-1], record, kept, called + calls):
                 joined[last].append(message)
-                joined_keys[last] += wanted
-                record = kept or record
+                joined_keys[last].append(wanted)
+                record, called = kept or record, called + calls
                 continue
-            last, record = len(joined), kept
+            last, record, called = len(joined), kept, calls
         elif message.role == "tool" and joined and joined[-1][-1].role == "tool":
             joined[-1].append(message)
             continue
         elif message.role != "tool":
             last = None
         joined.append([message])
-        joined_keys.append([*wanted])
-    return [_one(pieces) for pieces in joined], [tuple(some) for some in joined_keys]
+        joined_keys.append([wanted])
+    return [_one(pieces) for pieces in joined], [_together(some) for some in joined_keys]
+
+
+def _together(pieces: Sequence[Wanted]) -> Wanted:
+    """The keys of pieces that are one answer."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return Wanted(tuple(key for piece in pieces for key in (*piece.row, *piece.own)))
 
 
 def _rows(
-    messages: Sequence[Message], keys: Sequence[tuple[str, ...]], found: Mapping[str, Kept]
-) -> tuple[Sequence[Message], Sequence[tuple[str, ...]]]:
+    messages: Sequence[Message], keys: Sequence[Wanted], found: Records
+) -> tuple[Sequence[Message], Sequence[Wanted]]:
     """The conversation with consecutive answers joined if they are stored as one. A piece may also
     be found by itself, as an answer of another conversation with the same beginning."""
     joined: list[Message] = []
-    joined_keys: list[tuple[str, ...]] = []
+    joined_keys: list[Wanted] = []
     pairs = zip(messages, keys, strict=True)
     for is_answer, run in groupby(pairs, lambda pair: _is_answer(pair[0])):
         row, wanted = zip(*run, strict=True)
-        if is_answer and len(row) > 1 and wanted[-1][0] in found:
-            row, wanted = (_one(row),), wanted[-1:]
+        if is_answer and any(key in found for key in wanted[-1].row):
+            proofs = (key for piece in wanted for key in piece.own if is_proof(key))
+            row, wanted = (_one(row),), (Wanted((*wanted[-1].row, *proofs)),)
         joined += row
         joined_keys += wanted
     return joined, joined_keys
 
 
-def _belongs(before: Message, piece: Message, record: Kept | None, kept: Kept | None) -> bool:
+def _belongs(
+    piece: Message, before: Message, record: Kept | None, kept: Kept | None, called: int
+) -> bool:
     """Whether a piece, found in the record `kept`, continues the answer found in `record`. `before`
-    is the message directly before the piece."""
+    is the message directly before the piece. `called` is the number of their calls together: if the
+    record has fewer, the same answer was given twice."""
     if record is not None and record == kept:
-        return before.role == "assistant" or bool(record.ids)
+        return called <= len(record.ids) and (before.role == "assistant" or bool(record.ids))
     if before.role != "assistant" or (record is None) == (kept is None):
         return False
     unknown = before if record is None else piece
@@ -246,14 +374,49 @@ def _belongs(before: Message, piece: Message, record: Kept | None, kept: Kept | 
 def _from_record(message: Message, kept: Kept) -> tuple[Message, str]:
     """The stored answer, with the client's text if that differs. If the calls differ, the client's
     answer without thinking."""
-    given = Message(role="assistant", status="complete", origin=kept.origin, blocks=kept.blocks)
+    blocks = tuple(_with_added(_since(kept.blocks, message), message.blocks))
+    given = Message(
+        role="assistant", status="complete", origin=kept.origin, blocks=blocks, wire=message.wire
+    )
     if same_calls(message, given):
         if same_text(message, given):
             return given, "found"
         return replace(given, blocks=tuple(_with_text(given.blocks, message.text))), "found"
-    bare = _without_carriers(message.blocks, thoughts=False)
+    bare = without_carriers(message.blocks, thoughts=False)
     blocks = tuple(_renamed(block, kept.ids) for block in bare)
-    return replace(message, blocks=blocks, origin=None), "altered"
+    # what stands for earlier messages is its maker's, whatever the client made of the rest
+    origin = kept.origin if any(map(carriers_of, blocks)) else None
+    return replace(message, blocks=blocks, origin=origin), "altered"
+
+
+def _with_added(blocks: tuple[Block, ...], sent: Sequence[Block]) -> Iterator[Block]:
+    """The stored blocks, with those that only the client's provider understands and that it did not
+    get from there: before them if they are first, otherwise after them."""
+    added = [one for one in sent if isinstance(one, OpaqueBlock) and not _is_earlier(one)]
+    stored = [block.data for block in blocks if isinstance(block, OpaqueBlock)]
+    added = [one for one in added if one.data not in stored]
+    first = [one for one, other in zip(added, sent, strict=False) if one is other]
+    yield from first
+    yield from blocks
+    yield from added[len(first) :]
+
+
+def _since(blocks: tuple[Block, ...], message: Message) -> tuple[Block, ...]:
+    """The stored blocks, behind what stands for the messages before them if the client put that
+    there, and without those that it gave up for one of them that stands for the rest.
+    """
+    earlier = [at for at, block in enumerate(message.blocks) if _is_earlier(block)]
+    if not earlier:
+        return blocks
+    sealed = carriers_of(message.blocks[earlier[-1]])
+    own = next((at for at, block in enumerate(blocks) if carriers_of(block) == sealed), None)
+    if own is None:
+        return (*message.blocks[: earlier[-1] + 1], *blocks)
+    return blocks[own:] if earlier[-1] == 0 else blocks
+
+
+def _is_earlier(block: Block) -> bool:
+    return isinstance(block, OpaqueBlock) and block.stands_for_earlier
 
 
 def _with_text(blocks: Iterable[Block], text: str) -> Iterator[Block]:
@@ -269,23 +432,29 @@ def _with_text(blocks: Iterable[Block], text: str) -> Iterator[Block]:
         yield TextBlock(text)
 
 
-def _from_envelopes(
-    message: Message, unseal: Callable[[str], Sealed | None], unknown: Unknown
-) -> tuple[Message, str]:
-    """The answer with the blocks from its envelopes, each in its original position."""
+def _from_envelopes(message: Message, unseal: Unseal, unknown: Unknown) -> tuple[Message, str]:
+    """The answer with the blocks from its envelopes, each in its original position. An envelope
+    without blocks only says where they are stored."""
     carriers = [carrier for block in message.blocks for carrier in carriers_of(block)]
-    opened = [sealed for carrier in carriers if (sealed := unseal(carrier)) is not None]
+    opened = [sealed for carrier in carriers if (sealed := unseal(carrier)) and sealed.blocks]
+    opened = [
+        one for one in opened if (one.origin, one.answer) == (opened[0].origin, opened[0].answer)
+    ]
     if not opened:
         if unknown == "trusted" and not any(map(is_envelope, carriers)):
-            return replace(message, origin=None), "unknown"
-        bare = tuple(_without_carriers(message.blocks, thoughts=unknown != "bare"))
+            blocks = tuple(map(_with_provider_id, message.blocks))
+            is_whole = bool(carriers or message.thinking)
+            return replace(message, blocks=blocks, origin=None), "given" if is_whole else "unknown"
+        bare = tuple(
+            map(_with_provider_id, without_carriers(message.blocks, thoughts=unknown != "bare"))
+        )
         is_same = len(bare) == len(message.blocks) and all(map(is_, bare, message.blocks))
         if is_same and message.origin is None:
             return message, "unknown"
         return replace(message, blocks=bare, origin=None), "unknown"
     held = {at: block for sealed in opened for at, block in sealed.blocks.items()}
     calls = {at: count for sealed in opened for at, count in sealed.calls.items()}
-    visible = _without_carriers(message.blocks, thoughts=False)
+    visible = without_carriers(message.blocks, thoughts=False)
     blocks = tuple(_in_place(held, calls, visible))
     return replace(message, blocks=blocks, origin=opened[0].origin), "found"
 
@@ -304,33 +473,39 @@ def _in_place(
 ) -> Iterator[Block]:
     """Thinking in its original position among the client's texts and calls. `calls` is the number
     of calls before each block: it fixes the position even if a client joined texts."""
-    thoughts = [at for at in sorted(held) if isinstance(held[at], ThinkingBlock)]
-    signed = [block for block in held.values() if isinstance(block, ToolCallBlock)]
+    thoughts = deque(at for at in sorted(held) if isinstance(held[at], ThinkingBlock))
+    signed = {
+        calls.get(at, 0): block for at, block in held.items() if isinstance(block, ToolCallBlock)
+    }
     at = called = 0
     for block in visible:
         is_call = isinstance(block, ToolCallBlock)
         while thoughts and calls.get(thoughts[0], called) <= called:
             if not is_call and thoughts[0] > at:
                 break
-            yield held[thoughts.pop(0)]
+            yield held[thoughts.popleft()]
             at += 1
         at += 1
+        yield _signed(block, signed.get(called)) if is_call else block
         called += is_call
-        yield _signed(block, signed)
     yield from (held[one] for one in thoughts)
 
 
-def _signed(block: Block, sealed: list[ToolCallBlock]) -> Block:
+def _signed(block: Block, sealed: ToolCallBlock | None) -> Block:
     """A call with its original id, signature and extra fields."""
-    if isinstance(block, ToolCallBlock):
-        for at, one in enumerate(sealed):
-            if one.name == block.name:
-                del sealed[at]
-                return replace(block, id=one.id, signature=one.signature, wire=one.wire)
+    if isinstance(block, ToolCallBlock) and sealed is not None and sealed.name == block.name:
+        return replace(block, id=sealed.id, signature=sealed.signature, wire=sealed.wire)
+    return _with_provider_id(block)
+
+
+def _with_provider_id(block: Block) -> Block:
+    """A call under the id that the provider gave it, if the gateway's spells it out."""
+    if isinstance(block, ToolCallBlock) and (own := provider_id(block.id)):
+        return replace(block, id=own)
     return block
 
 
-def _without_carriers(blocks: Iterable[Block], *, thoughts: bool) -> list[Block]:
+def without_carriers(blocks: Iterable[Block], *, thoughts: bool) -> list[Block]:
     """The readable part of the blocks; `thoughts` says whether to include readable thinking."""
     left: list[Block] = []
     for block in blocks:
@@ -370,6 +545,14 @@ def _notes(counts: Mapping[str, int]) -> Iterator[Note]:
     if counts["altered"]:
         text = f"{_answers(counts['altered'])} sent back with other tool calls: reasoning left out"
         yield Note(REATTACHED, text, warning=True)
+    if counts["several"]:
+        text = (
+            f"{_answers(counts['several'])} like others of this client, with nothing to tell them"
+        )
+        advice = (
+            "apart: reasoning left out. Name the session in prompt_cache_key, user or x-session-id"
+        )
+        yield Note(REATTACHED, f"{text} {advice}", warning=True)
     if counts["unknown"]:
         text = f"{_answers(counts['unknown'])} not found"
         yield Note(REATTACHED, f"{text}: sent without signatures and encrypted reasoning")

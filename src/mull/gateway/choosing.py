@@ -44,7 +44,7 @@ def beginning_of(scope: str, messages: Sequence[Message]) -> str:
     """A hash that stays the same for a whole conversation. It covers the first user message only,
     because clients change their system prompts from request to request."""
     first = next((message for message in messages if message.role == "user"), None)
-    return f"{scope} {past_of([first] if first else []).key(Message(role='assistant'))}"
+    return f"{scope} {past_of([first] if first else []).turn()}"
 
 
 def origin_of(messages: Sequence[Message]) -> Origin | None:

@@ -64,6 +64,29 @@ class Door:
         """Read the tokens again if they may have changed."""
         await self._keyring.refresh()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether anybody can be let in: not before the tokens were read."""
+        return self._keyring.known
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the tokens could not be read the last time."""
+        return self._keyring.is_failing
+
+    def recognizes(
+        self, headers: Mapping[str, str], query: Mapping[str, list[str]], address: str = ""
+    ) -> bool:
+        """Whether a client would be let in. One that shows no token is not counted as an attempt:
+        a health check shows none."""
+        if next(tokens_in(headers, query), None) is None:
+            return self.is_open and not self._keyring and not self._is_needed
+        try:
+            self.enter(headers, query, address)
+        except RefusedError:
+            return False
+        return True
+
     def check_host(self, headers: Mapping[str, str]) -> None:
         """Check the Host header.
 

@@ -19,6 +19,7 @@ from mull.gateway.record import Kept
 from mull.gateway.upstream_options import UpstreamOptions, upstream_options
 from mull.neutral.request import Note, RequestOptions
 from mull.policy.prepare import Prepared
+from mull.settings.layers import standing
 
 if TYPE_CHECKING:
     from mull.gateway.anchors import Past
@@ -42,11 +43,11 @@ class Draft(NamedTuple):
 
 class Recalled(NamedTuple):
     """What the store holds of a conversation. `keys` are those under which each answer may be
-    stored and `records` the records found. `notes` report failed lookups; `is_whole` is false if
-    there were any."""
+    stored and `records` the records found, None where there are several. `notes` report failed
+    lookups; `is_whole` is false if there were any."""
 
     keys: Keys
-    records: Mapping[str, Kept]
+    records: Mapping[str, Kept | None]
     notes: tuple[Note, ...] = ()
     is_whole: bool = True
 
@@ -73,6 +74,10 @@ class Drafts:
     def past(self) -> Past:
         """The digest of the conversation before the answer."""
         return self._recalled.keys.past
+
+    def keys_of(self, kept: Kept) -> list[str]:
+        """The keys by which this record was found."""
+        return [key for key, one in self._recalled.records.items() if one is kept]
 
     def routes(self) -> list[Route]:
         """The targets in the order in which to try them."""
@@ -112,9 +117,14 @@ class Drafts:
         return self._attached[unknown]
 
     def _unknown(self, upstream: Dialect) -> Unknown:
-        if not self._recalled.is_whole and self._client.dialect == upstream and self._is_alone:
-            return "trusted"  # the store did not respond, and no other target can have made it
-        return "readable" if TRAITS[upstream].takes == "fields" else "bare"
+        """What to send of answers that are not found. What a client of a vendor's own API sends to
+        that API is probably the vendor's, from before there was a gateway or from a record that is
+        gone; if it is not, the request is fixed once. An API of many vendors says nothing about who
+        made what, unless there is only one target."""
+        is_of_one = TRAITS[upstream].takes != "fields"
+        if self._client.dialect == upstream and (is_of_one or self._is_alone):
+            return "trusted"
+        return "bare" if is_of_one else "readable"
 
     @property
     def _is_alone(self) -> bool:
@@ -130,4 +140,6 @@ class Drafts:
             options = replace(options, system=system)
         if options.max_tokens is None and route.max_tokens is not None:
             options = replace(options, max_tokens=route.max_tokens)
-        return wanted._replace(settings={**wanted.settings, **self._offer.asked}, options=options)
+        asked = self._offer.asked  # by a level in the model's name
+        settings = {**standing(wanted.settings, asked), **asked}
+        return wanted._replace(settings=settings, options=options)

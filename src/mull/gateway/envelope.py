@@ -8,7 +8,6 @@ other clients cannot use it. Envelopes are never sent upstream.
 
 from __future__ import annotations
 
-import binascii
 import hmac
 import zlib
 from base64 import b64decode, b64encode
@@ -25,7 +24,8 @@ from mull.neutral.messages import Origin
 __all__ = ["MOST_SEALED", "Envelopes", "Sealed", "is_envelope"]
 
 MOST_SEALED = 8_192
-"""The maximum size of an envelope in bytes; longer thinking is only in the store."""
+"""The maximum size of an envelope in bytes; longer thinking is only in the store, and its envelope
+refers to it."""
 _MARK = b"mull1."
 _BEGINS = b64encode(_MARK).decode()  # six bytes encode to exactly eight characters
 _TAG = 16
@@ -35,11 +35,13 @@ _MOST_OPENED = 1 << 20
 class Sealed(Value, frozen=True):
     """The content of an envelope: blocks of one answer by their position in it, and their origin.
     Positions are needed because some clients reorder blocks. `calls` is the number of calls before
-    each block, which stays correct if a client joins texts."""
+    each block, which stays correct if a client joins texts. `answer` is the gateway's id of the
+    answer, by which it is found in the store; envelopes of earlier versions have none."""
 
     origin: Origin
     blocks: dict[int, Block]
     calls: dict[int, int] = {}
+    answer: str = ""
 
 
 _read: Reader[Sealed] = Reader(Sealed)
@@ -83,7 +85,7 @@ class Envelopes:
         another scope."""
         try:
             data = b64decode(text, validate=True)
-        except (binascii.Error, ValueError):
+        except ValueError:
             return None
         tag, content = data[len(_MARK) : len(_MARK) + _TAG], data[len(_MARK) + _TAG :]
         if not data.startswith(_MARK):

@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice, takewhile
 from typing import NamedTuple, TypeVar
 
-from mull.gateway.memory import Memory, StoreUnavailable
+from mull.gateway.memory import OVERHEAD, SEVERAL, Memory, StoreUnavailable
 from mull.logs import log_warning
 
 __all__ = ["Guarded"]
@@ -25,8 +25,6 @@ __all__ = ["Guarded"]
 _PER_KEY = 0.000_5
 _PER_BYTE = 1 / 20_000_000
 _MOST_HELD = 64_000_000
-_OVERHEAD = 200
-"""Approximate bytes that a held change, and each of its keys, takes in addition to its content."""
 _MOST_TOGETHER = 1_000
 """Held changes that are written at the same time. In a busy process one write takes a second,
 however fast the store is."""
@@ -47,8 +45,8 @@ class _Held(NamedTuple):
 
     @property
     def size(self) -> int:
-        keys = sum(len(key) + _OVERHEAD for key in self.keys)
-        return len(self.data or b"") + keys + _OVERHEAD
+        keys = sum(len(key) + OVERHEAD for key in self.keys)
+        return len(self.data or b"") + keys + OVERHEAD
 
 
 class _Circuit:
@@ -108,7 +106,7 @@ class Guarded:
         """
         wanted = tuple(keys)
         held = self._find_held(scope, wanted)
-        left = tuple(key for key in wanted if key not in held)
+        left = tuple(key for key in wanted if held.get(key, b"") is not None)
         known = {key: data for key, data in held.items() if data is not None}
         if not left:
             return known
@@ -119,17 +117,18 @@ class Guarded:
             )
         except StoreUnavailable:
             raise StoreUnavailable(known) from None
-        return {**found, **known}
+        both = {key: _both(found.get(key), data) or SEVERAL for key, data in known.items()}
+        return {**found, **both}
 
-    async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> None:
-        """Store a record.
+    async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> Collection[str]:
+        """Store a record; return those of its keys under which there are several.
 
         Raises:
             StoreUnavailable: the record is not written yet, but held in memory until it is.
         """
         named = tuple(keys)
         patience = self._patience + _PER_BYTE * len(data)
-        await self._change(
+        return await self._change(
             _Held(scope, named, data), patience, lambda: self._memory.keep(scope, named, data)
         )
 
@@ -143,6 +142,11 @@ class Guarded:
         await self._change(
             _Held(scope, named, None), self._patience, lambda: self._memory.forget(scope, named)
         )
+
+    async def forget_all(self, scope: str) -> Sequence[bytes]:
+        """Remove all records of a scope from the store. The command that does so waits for the
+        store and is told of its errors."""
+        return await self._memory.forget_all(scope)
 
     async def agree(self, key: bytes) -> bytes:
         """The key with which all gateways on this store seal envelopes.
@@ -180,12 +184,12 @@ class Guarded:
         await self._memory.close()
 
     async def _change(
-        self, change: _Held, patience: float, work: Callable[[], Awaitable[None]]
-    ) -> None:
+        self, change: _Held, patience: float, work: Callable[[], Awaitable[_T]]
+    ) -> _T:
         try:
             if self._find_held(change.scope, change.keys):
                 raise StoreUnavailable  # it would overtake a change of the same records
-            await self._attempt(self._writing, patience, work)
+            return await self._attempt(self._writing, patience, work)
         except StoreUnavailable:
             self._hold(change)
             raise
@@ -211,14 +215,15 @@ class Guarded:
     def _hold(self, change: _Held) -> None:
         self._held.append(change)
         self._held_size += change.size
-        gone = set()
         if change.data is None:
-            gone = {self._index.get((change.scope, key)) for key in change.keys} - {None}
-        for name, data in list(self._index.items()) if gone else ():
-            if name[0] == change.scope and data in gone:
-                self._index[name] = None
+            gone = {self._index.get((change.scope, key)) for key in change.keys} - {None, SEVERAL}
+            for name, data in list(self._index.items()) if gone else ():
+                if name[0] == change.scope and data in gone:
+                    self._index[name] = None
         for key in change.keys:
-            self._index[change.scope, key] = change.data
+            self._index[change.scope, key] = _both(
+                self._index.get((change.scope, key)), change.data
+            )
         while self._held_size > _MOST_HELD and len(self._held) > 1:
             self._drop(self._held.popleft())
 
@@ -262,7 +267,7 @@ class Guarded:
                 asyncio.timeout(_HELD_PATIENCE + _PER_BYTE * size),
                 asyncio.TaskGroup() as tasks,
             ):
-                for change in _merged(group):
+                for change in group:  # in any order: a key of several finds none of them
                     tasks.create_task(self._write(change))
             for change in group:
                 if self._held and self._held[0] is change:
@@ -289,14 +294,11 @@ class Guarded:
             await self._memory.keep(scope, keys, data)
 
 
-def _merged(group: Iterable[_Held]) -> Iterable[_Held]:
-    """Changes with the same effect whose order does not matter: each key is in the last one only.
-    Those that are left without keys are omitted."""
-    last = {(change.scope, key): change for change in group for key in change.keys}
-    for change in group:
-        keys = tuple(key for key in change.keys if last[change.scope, key] is change)
-        if keys:
-            yield change._replace(keys=keys)
+def _both(before: bytes | None, after: bytes | None) -> bytes | None:
+    """What a key finds that had the first and gets the second; None removes what it finds."""
+    if before == SEVERAL or (before is not None and after is not None and before != after):
+        return SEVERAL
+    return after
 
 
 async def _within(patience: float, work: Callable[[], Awaitable[_T]]) -> _T:

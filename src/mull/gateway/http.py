@@ -6,8 +6,11 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from typing import Any, TypeAlias
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
+from mull.dialects.traits import TRAITS
 from mull.neutral.errors import ConfigError
 from mull.neutral.nesting import is_deep
 from mull.neutral.request import Note
@@ -23,6 +26,7 @@ __all__ = [
     "TooLarge",
     "TooSlow",
     "WhileThere",
+    "aside",
     "check_head",
     "give",
     "head_of",
@@ -37,13 +41,23 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers: TypeAlias = Iterable[tuple[str, str]]
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
 MOST_BODY = 32 << 20
 """The maximum size of a request body in bytes, after decompression."""
+LARGE = 256 << 10
+"""Bytes of a request from which on it is worked on in a thread."""
+_THREAD = ThreadPoolExecutor(1, "mull-large")
+"""One thread for all large requests: the event loop then always gets its half of the time, however
+many of them there are."""
 BODY_SECONDS, LOWEST_RATE = 30.0, 16_384
 """A body must arrive within these seconds, plus the time that its bytes take at this rate (bytes
 per second)."""
 JSON = "application/json"
 _MOST_NOTES = 2_000
+_LISTS = frozenset[str]().union(*(traits.headers for traits in TRAITS.values()))
+"""Headers by which clients control the model."""
 _LOOK_AFTER = 0.05
 """Seconds after which to watch for the client's disconnect."""
 _SINGLE = frozenset(
@@ -73,8 +87,14 @@ class TooLarge(ConfigError):
 
 
 def head_of(scope: Scope) -> dict[str, str]:
-    """The headers of a request, with names in lower case."""
-    return {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
+    """The headers of a request, with names in lower case. Those that name features may come in
+    several lines."""
+    headers: dict[str, str] = {}
+    for key, data in scope["headers"]:
+        name, value = key.decode("latin-1").lower(), data.decode("latin-1")
+        is_more = name in _LISTS and name in headers
+        headers[name] = f"{headers[name]}, {value}" if is_more else value
+    return headers
 
 
 def check_head(scope: Scope, headers: Mapping[str, str]) -> None:
@@ -94,6 +114,16 @@ def check_head(scope: Scope, headers: Mapping[str, str]) -> None:
         raise ConfigError(f"unsupported transfer-encoding {coding!r:.40}: use chunked")
     if coding is not None and "content-length" in headers:
         raise ConfigError("the request has both content-length and transfer-encoding")
+
+
+async def aside(size: int, work: Callable[_P, _T], *args: _P.args, **named: _P.kwargs) -> _T:
+    """Do work on a request of so many bytes. Work on a large one is done in a thread, so that other
+    clients are answered meanwhile."""
+    if size <= LARGE:
+        return work(*args, **named)
+    context = copy_context()
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_THREAD, lambda: context.run(work, *args, **named))
 
 
 async def read_body(receive: Receive, headers: Mapping[str, str]) -> bytes:
@@ -122,7 +152,13 @@ async def read_body(receive: Receive, headers: Mapping[str, str]) -> bytes:
             raise _too_large()
         if not message.get("more_body"):
             break
-    plain = _decompressed(bytes(body), headers.get("content-encoding", "identity").lower())
+    encoding = headers.get("content-encoding", "identity").lower()
+    packed = encoding != "identity"  # its true size is not known yet
+    return await aside(LARGE + 1 if packed else len(body), _plain, bytes(body), encoding)
+
+
+def _plain(body: bytes, encoding: str) -> bytes:
+    plain = _decompressed(body, encoding)
     if is_deep(plain):
         raise ConfigError("the request is nested too deeply")
     return plain
@@ -156,7 +192,7 @@ def note_headers(notes: Iterable[Note]) -> list[tuple[str, str]]:
     text = "; ".join([f"{note.about}: {note.text}" for note in notes])
     if not text:
         return []
-    text = " ".join(text.encode("ascii", "replace").decode().split())
+    text = " ".join(text.replace("→", "->").encode("ascii", "replace").decode().split())
     if not text.isprintable():
         text = "".join(filter(str.isprintable, text))
     return [("x-mull-notes", text[:_MOST_NOTES])]

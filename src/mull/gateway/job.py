@@ -19,13 +19,15 @@ from mull.gateway.drafts import Draft, Drafts
 from mull.gateway.ids import mint_answer_id
 from mull.gateway.notes import notes_for_client
 from mull.gateway.observing import Observed
+from mull.gateway.record import Refused
 from mull.gateway.relay import Client, Relay
 from mull.gateway.routes import Route
 from mull.gateway.trials import Trials, as_error, failure_reason, until_generated
 from mull.logs import log_warning
 from mull.neutral.asked import Asked
 from mull.neutral.assemble import Assembler
-from mull.neutral.errors import LocalError, MullError, RemoteError
+from mull.neutral.blocks import Wire
+from mull.neutral.errors import LocalError, MullError, RemoteError, TooLongError
 from mull.neutral.events import (
     Event,
     Failed,
@@ -54,12 +56,12 @@ _OPTIONS = ExchangeOptions(retry=RetryRules(attempts=1))
 MOST_ANSWER = 64 << 20
 """The approximate limit of an answer in bytes: an answer is kept in memory until it is stored."""
 _EVENT_SIZE = 100
+_THINKING = (ThinkingDelta, ThinkingCarrier)
 _ENDLESS = f"the answer exceeds the limit of {MOST_ANSWER >> 20} MB"
 
 
 class Job:
-    """One request of a client, ready to be sent, and its answer. `keys` are additional keys to
-    store the answer under.
+    """One request of a client, ready to be sent, and its answer.
 
     `route`, `prepared` and `notes` belong to the current target; until the answer begins, a
     fallback may replace that target.
@@ -70,14 +72,19 @@ class Job:
     notes: tuple[Note, ...]
 
     def __init__(
-        self, gateway: Gateway, client: Client, asked: Asked, drafts: Drafts, body: bytes = b""
+        self,
+        gateway: Gateway,
+        client: Client,
+        asked: Asked,
+        drafts: Drafts,
+        body: bytes = b"",
+        answer_id: str | None = None,
     ) -> None:
         self.client = client
         self.asked = asked
         self.body = body
-        self.id: str = mint_answer_id(client.dialect)
+        self.id: str = answer_id or mint_answer_id(client.dialect)
         self.began: float = time.monotonic()
-        self.keys: tuple[str, ...] = ()
         self.sent_size: int = 0
         """The bytes of the last request upstream, including what was added to the client's."""
         self.past: Past = drafts.past
@@ -86,6 +93,7 @@ class Job:
         order = drafts.routes()
         self._trials = Trials(order, gateway.cooldowns)
         self._passed_over: list[str] = []
+        self._rest: Wire | None = None
         if self._trials.route is not order[0]:
             self._passed_over.append(f"{order[0].target.name} failed recently")
         self._take(drafts.make(self._trials.route))
@@ -93,7 +101,7 @@ class Job:
     def _take(self, draft: Draft) -> None:
         """Make this draft's target the current one."""
         self.route, self.prepared = draft.route, draft.prepared
-        self._records, self._refused = draft.records, list[str]()
+        self._records, self._refused = draft.records, list[Refused]()
         self._relay = self._relay_for(draft.prepared)
         passed_over = []
         if self._passed_over:
@@ -102,12 +110,18 @@ class Job:
         notes = (*passed_over, *draft.notes)
         self.notes = notes_for_client(notes, self.asked, self.client.dialect)
 
+    @property
+    def _hides_thinking(self) -> bool:
+        """Whether the client is not sent thinking, because it did not ask for it. Its answers are
+        stored with their thinking like all others, which is sent back with them."""
+        return not (self.asked.thinking.returned or self.route.shows_thinking)
+
     def _relay_for(self, prepared: Prepared) -> Relay:
         """The relay that passes the answer of this request to the client."""
         tools, target = prepared.made.options.tools, prepared.target
         renamed = names_on_wire((tool.name for tool in tools), target.dialect)
         names = {wire: own for own, wire in renamed.items()}
-        return Relay(self.client, target.origin, self._gateway.envelopes, names)
+        return Relay(self.client, target.origin, self._gateway.envelopes, self.id, names)
 
     def about(self, *, as_list: bool = False) -> About:
         """What the writer of the client's dialect needs to know."""
@@ -153,7 +167,10 @@ class Job:
                     if isinstance(events[-1], Finished):
                         await self._remember()
                     observed.emitted(events)
-                    yield events
+                    if self._hides_thinking:
+                        events = [one for one in events if not isinstance(one, _THINKING)]
+                    if events:
+                        yield events
                     if size > MOST_ANSWER:
                         return
 
@@ -192,7 +209,7 @@ class Job:
         while route is not None:
             try:
                 draft = self._drafts.make(route)
-            except LocalError:  # a request that suits the first target need not suit the next
+            except (LocalError, TooLongError):  # what suits the first target need not suit the next
                 route = self._trials.skip()
                 continue
             self._passed_over.append(reason)
@@ -212,11 +229,11 @@ class Job:
         notes = (*prepared.notes, *wire.notes)
         self._add_notes(notes_for_client(notes, self.asked, self.client.dialect))
 
-    def _records_of(self, refused: Container[str]) -> list[str]:
-        """Keys of the records that hold carriers with these fingerprints."""
+    def _records_of(self, refused: Container[str]) -> list[Refused]:
+        """The records in the request that hold carriers with these fingerprints."""
         return [
-            key
-            for key, kept in self._records.items()
+            (self._drafts.keys_of(kept), kept)
+            for kept in self._records.values()
             if any(name in refused for block in kept.blocks for name in fingerprints(block))
         ]
 
@@ -239,8 +256,11 @@ class Job:
         async for events in self.events():
             folded = folded or Assembler(self.prepared.target.origin)
             folded.add_all(events)
-            if isinstance(events[-1], Failed):  # a partial answer would look complete
-                raise as_error(events[-1])
+            last = events[-1]
+            if isinstance(last, Failed):  # a partial answer would look complete
+                raise as_error(last)
+            if isinstance(last, Finished):
+                self._rest = last.wire
         return (folded or Assembler(self.prepared.target.origin)).message()
 
     async def document(self) -> bytes:
@@ -249,7 +269,9 @@ class Job:
         Raises:
             RemoteError: there is no answer.
         """
-        return write_answer(await self.whole(), self.client.dialect, self.about()).body
+        message = await self.whole()
+        about = replace(self.about(), rest=self._rest)
+        return write_answer(message, self.client.dialect, about).body
 
 
 def _size_of(events: Iterable[Event]) -> int:

@@ -71,7 +71,9 @@ class Tally(Value, frozen=True):
 
 
 class Entry(Value, frozen=True):
-    """The usage of requests that began at one time: `at`, in seconds since 1970."""
+    """The usage of requests that began at one time: `at`, in seconds since 1970. `client` is the
+    scope of a client, here and everywhere in a ledger: a new client of the same name begins
+    with nothing used."""
 
     client: str
     model: str

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 from msgspec.structs import astuple
 
+from mull.gateway.damage import OPENED, TokenMark
 from mull.gateway.ledger import (
     KEEP_SECONDS,
     WINDOW,
@@ -27,6 +28,7 @@ __all__ = ["PostgresLedger"]
 _COUNTS = Tally.__struct_fields__
 _SUMS = ", ".join(f"coalesce(sum({name}), 0)::bigint" for name in _COUNTS)
 _COLUMNS = ", ".join(_COUNTS)
+_NEW_ID = "md5(random()::text || clock_timestamp()::text)"
 _SCHEMA = Schema(
     "ledger",
     (
@@ -40,6 +42,11 @@ _SCHEMA = Schema(
             "CREATE TABLE mull_second (client text NOT NULL, at bigint NOT NULL,"
             " requests bigint NOT NULL, tokens bigint NOT NULL, PRIMARY KEY (client, at))",
             "CREATE TABLE mull_batch (id text PRIMARY KEY, at bigint NOT NULL)",
+        ),
+        (
+            "CREATE TABLE mull_ledger"
+            " (one integer PRIMARY KEY DEFAULT 1 CHECK (one = 1), id text NOT NULL)",
+            f"INSERT INTO mull_ledger (id) VALUES ({_NEW_ID})",
         ),
     ),
 )
@@ -55,8 +62,12 @@ _ADD_SECOND = (
     " ON CONFLICT (client, at) DO UPDATE SET requests = held.requests + excluded.requests,"
     " tokens = held.tokens + excluded.tokens"
 )
+_TOKENS = "SELECT ledger.id, token.data FROM mull_ledger ledger LEFT JOIN mull_token token ON true"
 _PUT_NEW = "INSERT INTO mull_token (name, data) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 _PUT = "UPDATE mull_token SET data = $2 WHERE name = $1"
+_REMOVE = "DELETE FROM mull_token WHERE name = $1"
+_CLOSE = f"UPDATE mull_ledger SET id = {_NEW_ID} WHERE id LIKE '{OPENED}%'"
+_OPEN = f"UPDATE mull_ledger SET id = '{OPENED}' || id WHERE NOT EXISTS (SELECT FROM mull_token)"
 _RECENT = "SELECT at, requests, tokens FROM mull_second WHERE client = $1 AND at > $2 ORDER BY at"
 _SUM = f"SELECT {_SUMS} FROM mull_usage WHERE client = $1 AND day BETWEEN $2 AND $3"
 _USAGE = (
@@ -74,27 +85,44 @@ _token = msgspec.json.Decoder(ClientToken).decode
 class PostgresLedger:
     """A ledger in this database. Its tables are created when they are first needed."""
 
-    def __init__(self, url: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, url: str, clock: Callable[[], float] = time.time, mark: TokenMark | None = None
+    ) -> None:
         self._database = Database(url, _SCHEMA, connections=_MOST_CONNECTIONS)
         self._clock = clock
         self._cleaned = 0.0
+        self._mark = mark
 
     async def tokens(self) -> Sequence[ClientToken]:
-        """All tokens, sorted by name."""
-        rows = await self._database.run(lambda one: one.fetch("SELECT data FROM mull_token"))
-        return sorted((_token(row["data"]) for row in rows), key=lambda token: token.name)
+        """All tokens, sorted by name.
+
+        Raises:
+            ConfigError: there were tokens, and this is not the database that had them.
+        """
+        rows = await self._database.run(lambda one: one.fetch(_TOKENS))
+        found = [row["data"] for row in rows if row["data"] is not None]
+        if self._mark is not None:
+            self._mark.check(rows[0]["id"], has_tokens=bool(found))
+        return sorted(map(_token, found), key=lambda token: token.name)
 
     async def put_token(self, token: ClientToken, *, new: bool) -> bool:
         """Store a token; False if a new token's name is taken, or another's does not exist."""
-        return await self._changed(_PUT_NEW if new else _PUT, token.name, _encode(token))
+        statement = _PUT_NEW if new else _PUT
+        is_put = await self._changed(_CLOSE, statement, token.name, _encode(token))
+        if is_put:
+            await self.tokens()  # notes that there are some
+        return is_put
 
     async def remove_token(self, name: str) -> bool:
         """Delete a token. Returns whether it existed."""
-        return await self._changed("DELETE FROM mull_token WHERE name = $1", name)
+        is_gone = await self._changed(_OPEN, _REMOVE, name)
+        if is_gone:
+            await self.tokens()  # notes whether there are others
+        return is_gone
 
-    async def _changed(self, statement: str, *values: object) -> bool:
-        done = await self._database.run(lambda one: one.execute(statement, *values))
-        return done not in _NOTHING
+    async def _changed(self, then: str, statement: str, *values: object) -> bool:
+        """Execute a statement, and another one if the first changed anything; returns whether."""
+        return await self._database.run(lambda one: _change(one, then, statement, *values))
 
     async def add(self, batch: str, entries: Sequence[Entry]) -> None:
         """Add usage, once for each batch id."""
@@ -150,6 +178,15 @@ def _seconds_of(entries: Iterable[Entry]) -> list[tuple[str, int, int, int]]:
         (*key, tally.requests, tally.tokens)
         for key, tally in sorted(rows.items(), key=lambda row: row[0])
     ]
+
+
+async def _change(connection: Connection, then: str, statement: str, *values: object) -> bool:
+    async with connection.transaction():
+        await connection.execute("LOCK TABLE mull_token IN SHARE ROW EXCLUSIVE MODE")
+        is_changed = await connection.execute(statement, *values) not in _NOTHING
+        if is_changed:
+            await connection.execute(then)
+    return is_changed
 
 
 def _plain(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import astuple
 
+from mull.gateway.damage import OPENED, Connection, Damaged, mark_of
 from mull.gateway.ledger import (
     KEEP_SECONDS,
     WINDOW,
@@ -27,10 +28,10 @@ from mull.gateway.ledger import (
     day_of,
     earliest_day,
 )
+from mull.gateway.sqlite import closed_after, reopened
 from mull.gateway.tokens import ClientToken
-from mull.store.files import make_parents
 
-__all__ = ["SqliteLedger"]
+__all__ = ["SqliteLedger", "set_up"]
 
 _T = TypeVar("_T")
 
@@ -44,7 +45,9 @@ _SCHEMA = (
     " requests INTEGER NOT NULL, tokens INTEGER NOT NULL,"
     " PRIMARY KEY (client, at)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS batch (id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS ledger (one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL)",
 )
+_NEW_ID = "lower(hex(randomblob(16)))"
 _ADD_USAGE = (
     f"INSERT INTO usage (day, client, model, {', '.join(_COUNTS)})"
     f" VALUES (?, ?, ?{', ?' * len(_COUNTS)}) ON CONFLICT DO UPDATE SET "
@@ -58,7 +61,6 @@ _SPENT = (
     f"SELECT day = ? AS today, {', '.join(f'sum({name})' for name in _COUNTS)} FROM usage"
     " WHERE client = ? AND day BETWEEN ? AND ? GROUP BY today"
 )
-_PATIENCE = 5.0
 _CLEAN_EVERY = 60.0
 _KEEP_BATCHES = 86_400
 _encode = msgspec.json.Encoder().encode
@@ -72,22 +74,32 @@ class SqliteLedger:
         self._path = path
         self._clock = clock
         self._cleaned = 0.0
-        self._db: sqlite3.Connection | None = None
+        self._db: Connection | None = None
+        self._mark = mark_of(path)
         self._thread = ThreadPoolExecutor(1, "mull-ledger")
 
     async def tokens(self) -> Sequence[ClientToken]:
-        """All tokens, sorted by name."""
-        return await self._read(_tokens)
+        """All tokens, sorted by name.
+
+        Raises:
+            ConfigError: there were tokens, and they are lost.
+            Damaged: they cannot be read.
+        """
+        return await self._read(self._tokens)
 
     async def put_token(self, token: ClientToken, *, new: bool) -> bool:
         """Store a token; False if a new token's name is taken, or another's does not exist."""
-        return await self._write(lambda db: _put_token(db, token, new))
+        is_put = await self._write(lambda db: _put_token(db, token, new))
+        if is_put:
+            await self.tokens()  # notes that there are some
+        return is_put
 
     async def remove_token(self, name: str) -> bool:
         """Delete a token. Returns whether it existed."""
-        return await self._write(
-            lambda db: db.execute("DELETE FROM token WHERE name = ?", (name,)).rowcount > 0
-        )
+        is_gone = await self._write(lambda db: _remove_token(db, name))
+        if is_gone:
+            await self.tokens()  # notes whether there are others
+        return is_gone
 
     async def add(self, batch: str, entries: Sequence[Entry]) -> None:
         """Add usage, once for each batch id."""
@@ -118,19 +130,24 @@ class SqliteLedger:
     def _transact(self, begin: str, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Do the work in one transaction. After an error the file is opened again for the next."""
         try:
-            if self._db is None:
-                self._db = _open(self._path)
+            self._db = reopened(self._path, set_up, self._db)
             with self._db:
                 self._db.execute(begin)
                 return work(self._db)
-        except sqlite3.Error:
-            self._close()
-            raise
+        except sqlite3.Error as error:
+            db, self._db = self._db, None
+            raise closed_after(error, self._path, db) from None
 
     def _close(self) -> None:
         db, self._db = self._db, None
         if db is not None:
             db.close()
+
+    def _tokens(self, db: sqlite3.Connection) -> list[ClientToken]:
+        rows = db.execute("SELECT name, data FROM token ORDER BY name").fetchall()
+        (ledger,) = db.execute("SELECT id FROM ledger").fetchone()
+        self._mark.check(ledger, has_tokens=bool(rows))
+        return [_read_token(self._path, name, data) for name, data in rows]
 
     def _add(self, db: sqlite3.Connection, batch: str, entries: Sequence[Entry]) -> None:
         now = self._clock()
@@ -151,23 +168,28 @@ class SqliteLedger:
             db.execute("DELETE FROM usage WHERE day < ?", (earliest_day(now),))
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    make_parents(path.parent)
-    path.touch(mode=0o600, exist_ok=True)
-    db = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE, check_same_thread=False)
+def set_up(db: sqlite3.Connection) -> None:
+    """Create the tables of the ledger.
+
+    Raises:
+        sqlite3.Error: the file cannot be used.
+    """
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = NORMAL")
+    for statement in _SCHEMA:
+        db.execute(statement)
+    if db.execute("SELECT id FROM ledger").fetchone() is None:
+        db.execute(f"INSERT OR IGNORE INTO ledger VALUES (1, {_NEW_ID})")
+
+
+def _read_token(path: Path, name: str, data: bytes) -> ClientToken:
     try:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        for statement in _SCHEMA:
-            db.execute(statement)
-    except sqlite3.Error:
-        db.close()
-        raise
-    return db
-
-
-def _tokens(db: sqlite3.Connection) -> list[ClientToken]:
-    return [_token(data) for (data,) in db.execute("SELECT data FROM token ORDER BY name")]
+        return _token(data)
+    except msgspec.DecodeError:
+        raise Damaged(
+            f"the token of {name} in {path} cannot be read: `mull serve repair` removes what is"
+            " damaged"
+        ) from None
 
 
 def _put_token(db: sqlite3.Connection, token: ClientToken, new: bool) -> bool:
@@ -176,7 +198,17 @@ def _put_token(db: sqlite3.Connection, token: ClientToken, new: bool) -> bool:
         if new
         else "UPDATE token SET data = ? WHERE name = ?"
     )
-    return db.execute(statement, (_encode(token), token.name)).rowcount > 0
+    is_put = db.execute(statement, (_encode(token), token.name)).rowcount > 0
+    if is_put:
+        db.execute(f"UPDATE ledger SET id = {_NEW_ID} WHERE id LIKE '{OPENED}%'")
+    return is_put
+
+
+def _remove_token(db: sqlite3.Connection, name: str) -> bool:
+    is_gone = db.execute("DELETE FROM token WHERE name = ?", (name,)).rowcount > 0
+    if is_gone and db.execute("SELECT 1 FROM token").fetchone() is None:
+        db.execute("UPDATE ledger SET id = ? || id", (OPENED,))
+    return is_gone
 
 
 def _spent(db: sqlite3.Connection, client: str, now: float) -> Spent:

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Protocol
 
-__all__ = ["OK", "InProcess", "Memory", "StoreUnavailable", "anchor_of", "record_id"]
+__all__ = [
+    "OK",
+    "OVERHEAD",
+    "SEVERAL",
+    "InProcess",
+    "Memory",
+    "StoreUnavailable",
+    "anchor_of",
+    "record_id",
+]
 
 OK = "ok"
 """The state that `health` reports for a part that works."""
+SEVERAL = b""
+"""What is found under a key that was given for several records."""
 MOST_IN_PROCESS = 64_000_000
 _DIGEST = 16
-_OVERHEAD = 200
+OVERHEAD = 200
 """Approximate bytes that a record, and each of its keys, occupies in addition to its content."""
 
 
@@ -29,17 +40,23 @@ class Memory(Protocol):
     """Stores records by key, separately for each scope.
 
     Records with the same content in the same scope are one record, found under all keys that were
-    given for it. A key refers to the record that was stored under it last.
+    given for it. A key that was given for several different records finds none of them but
+    `SEVERAL`, because nothing says which one is meant: conversations that look alike must not get
+    each other's. That holds in whatever order and by however many gateways they are stored.
     """
 
     async def find(self, scope: str, keys: Iterable[str]) -> Mapping[str, bytes]:
         """The records found, by key."""
 
-    async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> None:
-        """Store a record. Once this returns, other processes can find it."""
+    async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> Collection[str]:
+        """Store a record. Once this returns, other processes can find it. Returns those of its keys
+        under which there are several."""
 
     async def forget(self, scope: str, keys: Iterable[str]) -> None:
         """Remove the records stored under these keys, together with all their keys."""
+
+    async def forget_all(self, scope: str) -> Sequence[bytes]:
+        """Remove all records of a scope; returns their ids. Keys of several records may stay."""
 
     async def agree(self, key: bytes) -> bytes:
         """The key with which all gateways on this store seal envelopes: this one, unless another
@@ -73,6 +90,8 @@ class InProcess:
         self._records: dict[tuple[str, str], bytes] = {}
         self._keys: OrderedDict[tuple[str, bytes], set[str]] = OrderedDict()
         """The keys of each record, by its scope and content, oldest record first."""
+        self._several: OrderedDict[tuple[str, str], None] = OrderedDict()
+        """The keys of several records, oldest first."""
         self._most = most
         self.size: int = 0
         """The approximate bytes of all records."""
@@ -82,28 +101,52 @@ class InProcess:
         held = self._records
         return {key: held[scope, key] for key in keys if (scope, key) in held}
 
-    async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> None:
-        """Store a record."""
-        named = set(keys)
-        for key in named:
-            self._release(scope, key)
-        if not named:
+    async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> Collection[str]:
+        """Store a record; return those of its keys under which there are several."""
+        several = []
+        for key in dict.fromkeys(keys):
+            before = self._records.get((scope, key))
+            if before is not None and before != data:
+                several.append(key)
+            self._put(scope, key, data if before in (None, data) else SEVERAL)
+        self._shrink()
+        return several
+
+    def _put(self, scope: str, key: str, data: bytes) -> None:
+        self._release(scope, key)
+        self._records[scope, key] = data
+        self.size += len(key) + OVERHEAD
+        if data == SEVERAL:
+            self._several[scope, key] = None
             return
         if (scope, data) not in self._keys:
             self._keys[scope, data] = set()
-            self.size += len(data) + _OVERHEAD
-        self._keys[scope, data] |= named
+            self.size += len(data) + OVERHEAD
+        self._keys[scope, data].add(key)
         self._keys.move_to_end((scope, data))
-        self._records |= {(scope, key): data for key in named}
-        self.size += sum(len(key) + _OVERHEAD for key in named)
-        while self._most is not None and self.size > self._most and len(self._keys) > 1:
-            self._remove(*next(iter(self._keys)))
+
+    def _shrink(self) -> None:
+        """Remove the oldest, of keys without a record if they are more than those with one."""
+        while self._most is not None and self.size > self._most:
+            if len(self._several) > len(self._records) // 2:
+                self._release(*next(iter(self._several)))
+            elif len(self._keys) > 1:
+                self._remove(*next(iter(self._keys)))
+            else:
+                return
 
     async def forget(self, scope: str, keys: Iterable[str]) -> None:
         """Remove the records stored under these keys, together with all their keys."""
         for key in keys:
-            if (data := self._records.get((scope, key))) is not None:
+            if data := self._records.get((scope, key)):
                 self._remove(scope, data)
+
+    async def forget_all(self, scope: str) -> Sequence[bytes]:
+        """Remove all records of a scope; returns their ids."""
+        gone = [data for own, data in self._keys if own == scope]
+        for data in gone:
+            self._remove(scope, data)
+        return [record_id(scope, data) for data in gone]
 
     def _remove(self, scope: str, data: bytes) -> None:
         """Remove a record and all its keys."""
@@ -115,12 +158,15 @@ class InProcess:
         data = self._records.pop((scope, key), None)
         if data is None:
             return
-        self.size -= len(key) + _OVERHEAD
+        self.size -= len(key) + OVERHEAD
+        if data == SEVERAL:
+            del self._several[scope, key]
+            return
         left = self._keys[scope, data]
         left.discard(key)
         if not left:
             del self._keys[scope, data]
-            self.size -= len(data) + _OVERHEAD
+            self.size -= len(data) + OVERHEAD
 
     async def agree(self, key: bytes) -> bytes:
         """The given key, because no other gateway shares this store."""

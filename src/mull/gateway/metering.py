@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from mull.gateway.observing import Outcome
     from mull.policy.prepare import Prepared
 
-__all__ = ["Meter", "expected", "is_priced", "nanodollars", "tally_of"]
+__all__ = ["Answers", "Meter", "expected", "is_priced", "nanodollars", "tally_of"]
 
 _BYTES_PER_TOKEN = 4
-_ANSWER = 4_096
-"""The most output tokens reserved for a request: clients ask for larger limits than they use."""
-
+_FIRST_ANSWER, _WEIGHT = 1_000, 8
+"""The output tokens that are expected of a model before it has answered a client, and how slowly
+that follows its answers."""
 _MOST = 10**14
 
 
@@ -68,10 +68,27 @@ def input_of(prepared: Prepared) -> int:
     return prepared.estimate // 2  # an estimate by characters is deliberately too high
 
 
-def expected(prepared: Prepared) -> Demand:
-    """The estimated usage of a request before it is sent."""
+class Answers:
+    """How many tokens the recent answers of each model to each client had. Clients ask for limits
+    of tens of thousands in every request, and use a fraction of them."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[tuple[str, str], float] = {}
+
+    def add(self, client: str, model: str, tokens: int) -> None:
+        """Count an answer."""
+        before = self._tokens.get((client, model), _FIRST_ANSWER)
+        self._tokens[client, model] = before + (tokens - before) / _WEIGHT
+
+    def likely(self, client: str, model: str) -> int:
+        """The tokens that the next answer is likely to have."""
+        return round(self._tokens.get((client, model), _FIRST_ANSWER))
+
+
+def expected(prepared: Prepared, output: int) -> Demand:
+    """The estimated usage of a request whose answer is likely to have so many tokens."""
     asked = prepared.request.max_tokens
-    output = min(asked, _ANSWER) if asked else _ANSWER
+    output = min(asked, output) if asked else output
     usage = Usage(input=input_of(prepared), output=output, reasoning=0)
     cost = nanodollars(usage, prepared) or 0
     return Demand((usage.input or 0) + output, cost)

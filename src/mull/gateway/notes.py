@@ -33,4 +33,4 @@ def _is_news(note: Note, asked: Asked, dialect: Dialect) -> bool:
     for name, default in TRAITS[dialect].defaults.items():
         if note.about == name and getattr(asked, name) == default:
             return False
-    return note.warning or note.about == REATTACHED
+    return note.warning or note.about in (REATTACHED, "model", "verbosity")

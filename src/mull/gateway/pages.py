@@ -64,10 +64,10 @@ def pages_of(watch: Watch) -> dict[str, Page]:
 
 
 def _visible(scope: Scope) -> str | None:
-    """The client whose requests this visitor may see; None, if the gateway has no client tokens,
+    """The scope whose requests this visitor may see; None, if the gateway has no client tokens,
     for all of them."""
     token = scope["user"]
-    return None if token is None else token.name
+    return None if token is None else token.scope
 
 
 def _query(scope: Scope, name: str) -> str:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from mull.gateway.memory import OK, anchor_of, record_id
+from mull.gateway.memory import OK, OVERHEAD, anchor_of, record_id
 from mull.neutral.errors import ConfigError
 from mull.neutral.extras import missing
 
@@ -176,17 +178,24 @@ FROM mull_anchor anchor JOIN mull_record record ON record.id = anchor.record
 WHERE anchor.key = ANY($1::bytea[]) GROUP BY record.id
 """
 _KEEP = """
-WITH kept AS (
+WITH several AS (
+  INSERT INTO mull_record (id, used, data) VALUES ($4, now(), '') ON CONFLICT (id) DO NOTHING),
+kept AS (
   INSERT INTO mull_record (id, used, data) VALUES ($1, now(), $2)
   ON CONFLICT (id) DO UPDATE SET used = excluded.used RETURNING id)
 INSERT INTO mull_anchor (key, record) SELECT key, kept.id FROM unnest($3::bytea[]) key, kept
-ON CONFLICT (key) DO UPDATE SET record = excluded.record
+ON CONFLICT (key) DO UPDATE SET record =
+  CASE WHEN mull_anchor.record = excluded.record THEN excluded.record ELSE $4 END
+RETURNING key, record = $4 AS several
 """
 _FORGET = """
 DELETE FROM mull_record
-WHERE id IN (SELECT record FROM mull_anchor WHERE key = ANY($1::bytea[]))
+WHERE length(data) > 0 AND id IN (SELECT record FROM mull_anchor WHERE key = ANY($1::bytea[]))
 """
 _TOUCH = "UPDATE mull_record SET used = now() WHERE id = ANY($1::bytea[])"
+_SIZES = "SELECT id, octet_length(data) FROM mull_record"
+_READ_SOME = "SELECT id, data FROM mull_record WHERE id = ANY($1::bytea[])"
+_MOST_READ = 8_000_000
 _REMOVE_OLD = """
 DELETE FROM mull_record WHERE id IN (
   SELECT id FROM mull_record WHERE used < now() - $1::interval ORDER BY used LIMIT $2)
@@ -202,6 +211,7 @@ DELETE FROM mull_record WHERE id IN (
 _MOST_REMOVED = 2_000
 _ROOM = 0.9
 _CLEAN_EVERY = 300.0
+_DAY = 86_400.0
 
 
 class PostgresMemory:
@@ -226,15 +236,20 @@ class PostgresMemory:
             self._database.start(self._execute(_TOUCH, stale))
         return {wanted[key]: row["data"] for row in rows for key in row["keys"]}
 
-    async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> None:
-        """Store a record. Once this returns, other processes can find it.
+    async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> Collection[str]:
+        """Store a record. Once this returns, other processes can find it. Returns those of its keys
+        under which there are several.
 
         Raises:
             OSError: the database cannot be reached or does not respond.
             asyncpg.PostgresError: the database rejects a statement.
         """
-        anchors = sorted({anchor_of(scope, key) for key in keys})  # sorted to avoid deadlocks
-        await self._execute(_KEEP, record_id(scope, data), data, anchors)
+        named = {anchor_of(scope, key): key for key in keys}
+        several = b"several %d" % (time.time() // _DAY)
+        values = record_id(scope, data), data, sorted(named), several  # sorted: no deadlocks
+        rows = await self._database.run(lambda one: one.fetch(_KEEP, *values))
+        self._begin_cleaning()
+        return [named[row["key"]] for row in rows if row["several"]]
 
     async def forget(self, scope: str, keys: Iterable[str]) -> None:
         """Remove the records that these keys refer to, along with all their other keys.
@@ -245,8 +260,31 @@ class PostgresMemory:
         """
         await self._execute(_FORGET, [anchor_of(scope, key) for key in keys])
 
+    async def forget_all(self, scope: str) -> Sequence[bytes]:
+        """Remove all records of a scope; returns their ids. It reads every record: only their
+        hashes say whose they are, and this is done once in the life of a client.
+
+        Raises:
+            OSError: the database cannot be reached or does not respond.
+            asyncpg.PostgresError: the database rejects a statement.
+        """
+        sizes = await self._database.run(lambda one: one.fetch(_SIZES))
+        gone: list[bytes] = []
+        some: list[bytes] = []
+        size = 0
+        for number, (record, length) in enumerate(sizes, 1):
+            some.append(record)
+            size += length + OVERHEAD
+            if size > _MOST_READ or number == len(sizes):
+                gone += await self._database.run(partial(_remove_owned, scope=scope, records=some))
+                some, size = [], 0
+        return gone
+
     async def _execute(self, statement: str, *values: object) -> None:
         await self._database.run(lambda one: one.execute(statement, *values))
+        self._begin_cleaning()
+
+    def _begin_cleaning(self) -> None:
         if self._cleaning is None:
             self._cleaning = asyncio.get_running_loop().create_task(self._clean_regularly())
 
@@ -303,6 +341,16 @@ class PostgresMemory:
             surplus = int(held - self._most * _ROOM)
             done = await connection.execute(_REMOVE_SURPLUS, surplus, _MOST_REMOVED)
             return _count(done) == _MOST_REMOVED
+
+
+async def _remove_owned(
+    connection: Connection, *, scope: str, records: Sequence[bytes]
+) -> list[bytes]:
+    """Remove those of the records that belong to the scope; returns their ids."""
+    rows = await connection.fetch(_READ_SOME, records)
+    gone = [row["id"] for row in rows if record_id(scope, row["data"]) == row["id"]]
+    await connection.execute("DELETE FROM mull_record WHERE id = ANY($1::bytea[])", gone)
+    return gone
 
 
 def _count(done: str) -> int:

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from mull.dialects.extras import is_verbatim
 from mull.history.log import Log
-from mull.neutral.errors import BudgetError, LocalError
+from mull.neutral.errors import BudgetError, LocalError, TooLongError
 from mull.neutral.messages import Message
 from mull.neutral.request import Note
+from mull.policy.lengths import Overflow
 from mull.policy.prepare import Prepared, prepare
-from mull.policy.thinking.budget import ANY_BUDGET, level_for_budget
+from mull.policy.thinking.budget import ANY_BUDGET, least_answer, level_for_budget
+from mull.policy.tokens import CHARACTERS, Counter
 from mull.policy.view.media import check_question, without_untaken
+from mull.tokenizers import counter_for
 
 if TYPE_CHECKING:
     from mull.gateway.routes import Route
@@ -19,6 +25,12 @@ if TYPE_CHECKING:
     from mull.neutral.target import Target
 
 __all__ = ["prepare_for"]
+
+_BAD_REQUEST = 400
+_BUDGET = "reasoning.maxTokens"
+_MARGINS = {True: 0.02, False: 0.1}
+"""The part of a count that may be missing in it, by whether it is by the model's own vocabulary:
+chat templates add to it, and a substitute vocabulary may count less."""
 
 
 def prepare_for(
@@ -30,7 +42,46 @@ def prepare_for(
         LocalError: the request cannot be sent as it is.
     """
     messages, left_out = _readable(_reminders_first(messages, route.target), route.target)
-    return _prepared(route, Log(messages), wanted), left_out
+    log = Log(messages)
+    prepared, lowered = _fitted(route, log, wanted, _prepared(route, log, wanted))
+    return prepared, (*left_out, *lowered)
+
+
+def _fitted(
+    route: Route, log: Log, wanted: UpstreamOptions, prepared: Prepared
+) -> tuple[Prepared, Sequence[Note]]:
+    """The request with an answer limit that fits the context window beside what it holds, and a
+    note if that had to be lowered.
+
+    Clients choose the limit for another model, and endpoints reject a request whose limit does not
+    fit. The count by characters is on the high side: the tokenizer counts only where that matters.
+    What leaves no room for an answer is sent as it is: the endpoint counts exactly, and the client
+    has to shorten it.
+
+    Raises:
+        TooLongError: the request alone exceeds the window that its server has reported. Not every
+            server says so: some drop the beginning of the conversation.
+    """
+    window, asked = route.window, prepared.request.max_tokens
+    if window is None or prepared.tokens + (asked or 0) <= window:
+        return prepared, ()
+    counter = counter_for(route.target)
+    counted = _prepared(route, log, wanted, counter)
+    if route.own and counted.too_long:
+        text = f"prompt is too long: {counted.tokens} tokens > {window} maximum"
+        overflow = Overflow(window, held=counted.tokens)
+        raise TooLongError(text, status=_BAD_REQUEST, text=text, overflow=overflow)
+    left = window - counted.tokens
+    room = left - min(round(counted.tokens * _MARGINS[counter.exact]), left // 2)
+    if asked is None or asked <= room or room < least_answer(window):
+        return counted, ()
+    settings, budget = dict(wanted.settings), wanted.settings.get(_BUDGET)
+    if budget is not None and budget >= room:  # it was chosen for the limit that does not fit
+        settings[_BUDGET] = max(room - least_answer(window), 1)
+    wanted = wanted._replace(settings=settings, options=replace(wanted.options, max_tokens=room))
+    text = f"lowered from {asked:,} to {room:,}, to fit the context window of {window:,} tokens"
+    note = Note("max_tokens", text, True, str(asked), str(room))
+    return _prepared(route, log, wanted, counter), (note,)
 
 
 def _reminders_first(messages: Sequence[Message], target: Target) -> Sequence[Message]:
@@ -43,6 +94,9 @@ def _reminders_first(messages: Sequence[Message], target: Target) -> Sequence[Me
     ordered: list[Message] = []
     for message in messages:
         is_reminder = message.role == "system" and bool(ordered) and ordered[-1].role == "user"
+        is_reminder = is_reminder and bool(message.text)
+        if is_verbatim(message, target.dialect, target.compat):
+            is_reminder = False
         ordered.insert(len(ordered) - is_reminder, message)
     return ordered
 
@@ -62,15 +116,19 @@ def _readable(
     return messages, ()
 
 
-def _prepared(route: Route, log: Log, wanted: UpstreamOptions) -> Prepared:
+def _prepared(
+    route: Route, log: Log, wanted: UpstreamOptions, counter: Counter = CHARACTERS
+) -> Prepared:
     """The request; a thinking budget that the target cannot accept becomes a level."""
     target, options = route.target, wanted.options
     try:
-        return prepare(log, route.snapshot.having(wanted.settings), target, options)
+        return prepare(
+            log, route.snapshot.having(wanted.settings), target, options, counter=counter
+        )
     except BudgetError:
         settings = dict(wanted.settings)
-        budget = settings.pop("reasoning.maxTokens", None)
+        budget = settings.pop(_BUDGET, None)
         if budget is not None:
             level = level_for_budget(target.facts.budget or ANY_BUDGET, budget)
             settings.setdefault("reasoning.effort", level)
-        return prepare(log, route.snapshot.having(settings), target, options)
+        return prepare(log, route.snapshot.having(settings), target, options, counter=counter)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 import msgspec
 
 from mull.neutral.blocks import Block, Value
 from mull.neutral.former import Reader
 from mull.neutral.messages import Origin
 
-__all__ = ["Kept", "kept_from", "kept_to"]
+__all__ = ["Kept", "Refused", "kept_from", "kept_to"]
 
 
 class Kept(Value, frozen=True):
@@ -20,6 +23,8 @@ class Kept(Value, frozen=True):
     ids: dict[str, str] = {}
 
 
+Refused: TypeAlias = tuple[Sequence[str], Kept]
+"""A record with a carrier that the upstream rejected, and the keys by which it was found."""
 _read: Reader[Kept] = Reader(Kept)
 _encode = msgspec.json.Encoder().encode
 

@@ -7,6 +7,7 @@ field where the client's dialect has its own opaque values.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -14,7 +15,14 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from mull.dialects.traits import TRAITS
-from mull.gateway.anchors import Past, call_key, carrier_key, carriers_of
+from mull.gateway.anchors import (
+    Past,
+    answer_key,
+    call_key,
+    carrier_key,
+    carriers_of,
+    thought_keys,
+)
 from mull.gateway.envelope import Envelopes, Sealed
 from mull.gateway.ids import is_sound, mint
 from mull.gateway.record import Kept
@@ -34,10 +42,12 @@ __all__ = ["Client", "Relay"]
 
 
 class Client(NamedTuple):
-    """The client of a request: its dialect, and the scope in which its envelopes are valid."""
+    """The client of a request: its dialect, the scope in which its envelopes are valid and its
+    records are found, and the session that its headers name."""
 
     dialect: Dialect
     scope: str = ""
+    session: str = ""
 
 
 class Relay:
@@ -45,8 +55,9 @@ class Relay:
     record to store.
 
     Blocks get keys by their position in the answer, so that the writer separates them as the
-    assembler does, whatever keys and ids the upstream uses. `names` maps the names of tools that
-    were renamed for the upstream to the client's names.
+    assembler does, whatever keys and ids the upstream uses. `answer` is the gateway's id of the
+    answer. `names` maps the names of tools that were renamed for the upstream to the client's
+    names.
     """
 
     def __init__(
@@ -54,16 +65,22 @@ class Relay:
         client: Client,
         origin: Origin,
         envelopes: Envelopes,
+        answer: str,
         names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._client = client
         self._origin = origin
+        self._answer = answer
         self._names = names
         self._envelopes = envelopes
         self._traits = TRAITS[client.dialect]
         self._own = client.dialect == origin.dialect
         self._upstream = Assembler(origin)
         self._ids: dict[int, str] = {}
+        """The gateway's id of each call, by its position."""
+        self._given: set[str] = set()
+        """The keys of those ids."""
+        self._called: list[int] = []
         self._thought: int | None = None
         self._thoughts = 0
         self._calls_signed = False
@@ -81,7 +98,7 @@ class Relay:
         self._upstream.add(event)
         match event:
             case ToolCallDelta():
-                yield from self._close_thought()
+                yield from self._carry_call(event)
                 yield self._call(event)
             case ThinkingDelta() | ThinkingCarrier() if not self._own:
                 yield from self._think(event)
@@ -109,33 +126,63 @@ class Relay:
     def _thought_key(self) -> str:
         return f"thought {self._thoughts}"
 
-    def _close_thought(self) -> Iterator[Event]:
-        """End the open thinking block, if any, with its envelope."""
+    def _close_thought(self, call: Mapping[int, Block] = MappingProxyType({})) -> Iterator[Event]:
+        """End the open thinking block, if any, with its envelope. That also holds the call that
+        begins, if it has carriers."""
         if self._thought is None:
             return
         at, self._thought = self._thought, None
-        if envelope := self._seal({at: self._upstream.blocks()[at]}):
+        if envelope := self._seal({at: self._upstream.blocks()[at], **call}):
             carrier = ThinkingCarrier(self._thought_key)
             yield replace(carrier, **{self._traits.envelope: envelope})
         yield BlockEnded(self._thought_key)
 
+    def _carry_call(self, event: ToolCallDelta) -> Iterator[Event]:
+        """What a client gets before a call. Its API may have no place for the carriers of calls:
+        then they are in the envelope of the thinking before it, which is empty if there is none."""
+        at = self._upstream.at or 0
+        has_place = self._own or self._traits.signs_calls or at in self._ids
+        block = None if has_place else self._upstream.blocks()[at]
+        if not isinstance(block, ToolCallBlock) or not carriers_of(block):
+            yield from self._close_thought()
+            return
+        if self._thought is None:
+            self._thoughts += 1
+            yield ThinkingDelta("", self._thought_key)
+            if envelope := self._seal({at: _bare(block)}):
+                carrier = ThinkingCarrier(self._thought_key)
+                yield replace(carrier, **{self._traits.envelope: envelope})
+            yield BlockEnded(self._thought_key)
+        else:
+            yield from self._close_thought({at: _bare(block)})
+
     def _seal(self, blocks: dict[int, Block]) -> str | None:
-        calls = {at: sum(call < at for call in self._ids) for at in blocks}
-        return self._envelopes.seal(self._client.scope, Sealed(self._origin, blocks, calls))
+        calls = {at: bisect_left(self._called, at) for at in blocks}
+        for held in (Sealed(self._origin, blocks, calls, self._answer), self._reference):
+            if envelope := self._envelopes.seal(self._client.scope, held):
+                return envelope
+        return None
+
+    @property
+    def _reference(self) -> Sealed:
+        """What is sealed of thinking that is too long for an envelope: only where it is stored."""
+        return Sealed(self._origin, {}, {}, self._answer)
 
     def _call(self, event: ToolCallDelta) -> ToolCallDelta:
         """A delta of a call under the gateway's id, without what another dialect cannot read."""
         at = self._upstream.at or 0
         begins = at not in self._ids
         if begins:
-            sound = (
-                event.id is not None and is_sound(event.id) and event.id not in self._ids.values()
-            )
-            self._ids[at] = event.id if sound and event.id else mint(self._client.dialect)
+            name = event.id or ""
+            if not is_sound(name) or call_key(name) in self._given:
+                name = mint(self._client.dialect, event.id)
+            self._ids[at] = name
+            self._given.add(call_key(name))
+            self._called.append(at)
         event = replace(event, key=f"call {at}", id=self._ids[at] if begins else None)
         if self._own:
             return event
-        signature = self._signature() if begins and self._traits.signs_calls else None
+        signature = self._signature() if self._traits.signs_calls else None
         return replace(event, signature=signature, wire=None)
 
     def _signature(self) -> str | None:
@@ -149,7 +196,7 @@ class Relay:
             if isinstance(block, ThinkingBlock):
                 held[at] = block
             elif isinstance(block, ToolCallBlock):
-                held[at] = replace(block, input={}, arguments=None)
+                held[at] = _bare(block)
         return self._seal(held)
 
     @property
@@ -165,7 +212,12 @@ class Relay:
             for at, minted in self._ids.items()
             if isinstance(call := message.blocks[at], ToolCallBlock)
         }
-        keys = [*ids, *past.keys(message)]
+        keys = [answer_key(self._answer), *ids, *thought_keys(message), *past.keys(message)]
         if self._own:
             keys += [carrier_key(one) for block in message.blocks for one in carriers_of(block)]
         return keys, Kept(self._origin, message.blocks, ids)
+
+
+def _bare(call: ToolCallBlock) -> ToolCallBlock:
+    """A call without its arguments, which the client sends back itself."""
+    return replace(call, input={}, arguments=None)

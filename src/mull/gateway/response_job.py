@@ -68,13 +68,19 @@ class ResponseJob(Job):
             source = _only_end()
         elif state.compacts:
             source = self._compaction()
-        elif state.threshold is not None and self.prepared.estimate > state.threshold:
+        elif self._is_too_long():
             source = self._shortened()
         else:
             source = super().events()
         async with aclosing(source) as batches:
             async for events in batches:
                 yield events
+
+    def _is_too_long(self) -> bool:
+        """Whether to compact the conversation first, for want of a provider that does it."""
+        target, most = self.prepared.target, self.turn.state.threshold
+        is_own = target.dialect == self.client.dialect and target.compat.hosted_tools
+        return most is not None and not is_own and self.prepared.estimate > most
 
     async def _compaction(self) -> AsyncGenerator[list[Event], None]:
         """A compaction instead of an answer."""
@@ -90,8 +96,7 @@ class ResponseJob(Job):
         else:
             yield [_item(made)]
             items = [*old, made.item, *new]
-        job = await self._with(items)
-        job.keys = self.keys
+        job = await self._with(items, self.id)
         async with aclosing(job.events()) as batches:
             async for events in batches:
                 yield [_with_cost(event, made.usage) if made else event for event in events]
@@ -105,14 +110,15 @@ class ResponseJob(Job):
             self.notes += (Note("context_management", f"not compacted: {error}", warning=True),)
             return None
 
-    async def _with(self, items: Sequence[Item]) -> Job:
-        """The same request with these items as its conversation."""
+    async def _with(self, items: Sequence[Item], answer_id: str | None = None) -> Job:
+        """The same request with these items as its conversation, and with this id of its answer."""
         body = self.turn.body
         fields = Fields(body)
         read_state(body, fields)
         room = self.turn.state.threshold
         asked = asked_for(self._gateway, self.client, fields, items, room)
-        return await self._gateway.job(self.client, asked, self.body)
+        asked = replace(asked, headers=self.asked.headers)
+        return await self._gateway.job(self.client, asked, self.body, answer_id=answer_id)
 
     async def settle(self, writer: AnswerWriter) -> None:
         """Store the response; without its thinking in the store that also holds its answer."""

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from mull.gateway.anchors import answer_key
 from mull.gateway.http import TooLarge
 from mull.gateway.memory import Memory, StoreUnavailable
 from mull.gateway.packing import packed
@@ -24,7 +25,7 @@ from mull.neutral.blocks import Value
 from mull.neutral.errors import RefusedError
 from mull.neutral.former import Reader
 
-__all__ = ["ResponseStore", "StoredResponse", "answer_key", "not_found"]
+__all__ = ["ResponseStore", "StoredResponse", "not_found"]
 
 NAMED = 64
 """How many preceding responses a record names."""
@@ -75,11 +76,6 @@ def _key(response_id: str) -> str:
     return f"response:{response_id}"
 
 
-def answer_key(response_id: str) -> str:
-    """The key of the record of the answer in a response."""
-    return f"answer:{response_id}"
-
-
 def _item_key(item_id: str) -> str:
     return f"item:{item_id}"
 
@@ -128,17 +124,10 @@ class ResponseStore:
             wanted = found[-1].before
         return found[::-1]
 
-    async def items(self, item_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Output items of responses, by their ids."""
-        names = list(item_ids)
-        records = await self._find(map(_item_key, names))
-        held = {
-            item["id"]: item
-            for stored in records.values()
-            for item in stored.response["output"]
-            if "id" in item
-        }
-        return {name: held[name] for name in names if name in held}
+    async def holders(self, item_ids: Iterable[str]) -> list[StoredResponse]:
+        """The responses that have output items with these ids, each once."""
+        records = await self._find(map(_item_key, item_ids))
+        return list({stored.id: stored for stored in records.values()}.values())
 
     async def keep(self, stored: StoredResponse, memory: Memory) -> None:
         """Store a response."""

@@ -4,10 +4,11 @@ their items, and compaction."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from mull.dialects.fields import Fields
 from mull.dialects.foreign import as_object
@@ -23,13 +24,15 @@ from mull.dialects.openai_responses.state import (
     user_items,
     with_thoughts,
 )
+from mull.dialects.serving import control_headers
 from mull.dialects.writer import About, encode
+from mull.gateway.anchors import answer_key
 from mull.gateway.compaction import compact
-from mull.gateway.http import Receive, Send, WhileThere, give, note_headers, read_body
+from mull.gateway.http import Receive, Send, WhileThere, aside, give, note_headers, read_body
 from mull.gateway.record import Kept, kept_from
 from mull.gateway.relay import Client, Relay
 from mull.gateway.response_job import ResponseJob, Turn, asked_for
-from mull.gateway.response_store import ResponseStore, StoredResponse, answer_key, not_found
+from mull.gateway.response_store import ResponseStore, StoredResponse, not_found
 from mull.gateway.streaming import Streaming
 from mull.neutral.assemble import Assembler, tell
 from mull.neutral.errors import ConfigError
@@ -73,7 +76,7 @@ class Responses:
     async def count(self, call: Call, receive: Receive, send: Send) -> None:
         """`POST /responses/input_tokens`"""
         job = await self._read(call, receive)
-        tokens = await self._gateway.count(call.client, job.asked)
+        tokens = await self._gateway.count(call.client, job.asked, job.body)
         await give(send, call.surface.write_count(tokens))
 
     async def compact(self, call: Call, receive: Receive, send: Send) -> None:
@@ -120,10 +123,15 @@ class Responses:
         raise ConfigError("Cannot cancel a synchronous response.")
 
     async def job(
-        self, client: Client, body: dict[str, Any], data: bytes, local: Memory | None = None
+        self,
+        client: Client,
+        body: dict[str, Any],
+        data: bytes,
+        headers: Mapping[str, str],
+        local: Memory | None = None,
     ) -> ResponseJob:
-        """The job of a request with this body, which was received as `data`. With `local`,
-        responses are also stored there and looked up there first.
+        """The job of a request with this body, which was received as `data` with these headers.
+        With `local`, responses are also stored there and looked up there first.
 
         Raises:
             RefusedError: it continues a response that does not exist, or uses an unsupported
@@ -133,25 +141,53 @@ class Responses:
         fields = Fields(body)
         state = read_state(body, fields)
         turn = await self._turn(client, body, state, local)
-        asked = asked_for(self._gateway, client, fields, turn.items, state.threshold)
-        job = await self._gateway.job(client, asked, data, ResponseJob)
+        size = max(len(data), turn.previous.size if turn.previous else 0)
+        asked = await aside(
+            size, asked_for, self._gateway, client, fields, turn.items, state.threshold
+        )
+        asked = replace(asked, headers=control_headers(headers, client.dialect))
+        job = await self._gateway.job(client, asked, data, ResponseJob, size=size)
         assert isinstance(job, ResponseJob)
-        job.turn, job.keys = turn, (answer_key(job.id),)
+        job.turn = turn
         return job
 
     async def _read(self, call: Call, receive: Receive) -> ResponseJob:
         data = await read_body(receive, call.headers)
-        return await self.job(call.client, body_of(data), data)
+        body = await aside(len(data), body_of, data)
+        return await self.job(call.client, body, data, call.headers)
 
     async def _turn(
         self, client: Client, body: dict[str, Any], state: State, local: Memory | None
     ) -> Turn:
         store = self._store(client, local)
         chain = await store.chain(state.previous) if state.previous else []
-        given = await _resolved(state.items, store)
-        items = [item for stored in chain for item in stored.items]
+        given = await self._resolved(client, state.items, store)
+        outputs = await self._outputs(client, chain)
+        items = [
+            item
+            for stored, output in zip(chain, outputs, strict=True)
+            for item in (*stored.input, *output)
+        ]
         previous = chain[-1] if chain else None
         return Turn(body, state, given, [*items, *given], previous, store, local)
+
+    async def _resolved(
+        self, client: Client, items: Sequence[Item], store: ResponseStore
+    ) -> list[Item]:
+        """The items, with each reference replaced by the item of an earlier response.
+
+        Raises:
+            RefusedError: a referenced item does not exist.
+        """
+        names = [name for item in items if (name := reference_id(item)) is not None]
+        if not names:
+            return list(items)
+        outputs = await self._outputs(client, await store.holders(names))
+        found = {item.get("id"): item for output in outputs for item in output}
+        for name in names:
+            if name not in found:
+                raise not_found("Item", name)
+        return [item if (name := reference_id(item)) is None else found[name] for item in items]
 
     def _store(self, client: Client, local: Memory | None = None) -> ResponseStore:
         here = [local] if local is not None else []
@@ -180,7 +216,7 @@ class Responses:
 
     def _sent_items(self, client: Client, stored: StoredResponse, kept: Kept) -> list[Item]:
         """The items of the answer as they were sent to the client."""
-        relay = Relay(client, kept.origin, self._gateway.envelopes)
+        relay = Relay(client, kept.origin, self._gateway.envelopes, stored.id)
         given = Message(role="assistant", status="complete", origin=kept.origin, blocks=kept.blocks)
         folded = Assembler(kept.origin)
         folded.add_all(relay.translate([*tell(given)]))
@@ -191,22 +227,6 @@ class Responses:
 
 def _thinks(stored: StoredResponse) -> bool:
     return any(item.get("type") == "reasoning" for item in stored.response["output"])
-
-
-async def _resolved(items: Sequence[Item], store: ResponseStore) -> list[Item]:
-    """The items, with each reference replaced by the item of an earlier response.
-
-    Raises:
-        RefusedError: a referenced item does not exist.
-    """
-    names = [name for item in items if (name := reference_id(item)) is not None]
-    if not names:
-        return list(items)
-    found = await store.items(names)
-    for name in names:
-        if name not in found:
-            raise not_found("Item", name)
-    return [item if (name := reference_id(item)) is None else found[name] for item in items]
 
 
 def body_of(data: bytes) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,7 +33,9 @@ _LONGEST_NAME = 500
 
 class Route(NamedTuple):
     """A target, how to reach it, and what applies to requests to it: settings, a text to put before
-    the system prompt, and the `max_tokens` of requests that have none."""
+    the system prompt, and the `max_tokens` of requests that have none. `served` is the configured
+    name that it is a target of. A server of the user's `own` is asked about its context window.
+    With `shows_thinking` thinking is sent to all clients, whether they ask for it or not."""
 
     target: Target
     way: Access
@@ -42,11 +44,26 @@ class Route(NamedTuple):
     weight: float = 1
     system: str = ""
     max_tokens: int | None = None
+    served: str = ""
+    own: bool = False
+    shows_thinking: bool = False
+
+    @property
+    def window(self) -> int | None:
+        """The tokens that request and answer may have together, if known; the user's own number
+        takes precedence. A model with a limit for requests alone has none."""
+        limit, chosen = self.target.facts.limit, self.snapshot["context.limit"]
+        return chosen or (None if limit.input else limit.context) or None
 
     @property
     def origin(self) -> Origin:
         """The origin of its answers."""
         return self.target.origin
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What a client's permission may name it by: the table that it is from, and its model."""
+        return self.served, f"{self.target.provider}/{self.target.model}"
 
 
 class Offer(NamedTuple):
@@ -64,6 +81,12 @@ class Offer(NamedTuple):
         yield from self.targets
         for group in self.fallbacks:
             yield from group
+
+    def only(self, is_allowed: Callable[[Route], bool]) -> Offer:
+        """The offer without the routes that are not allowed. It may be empty."""
+        groups = (tuple(filter(is_allowed, group)) for group in self.fallbacks)
+        targets = tuple(filter(is_allowed, self.targets))
+        return Offer(targets, tuple(group for group in groups if group), self.asked)
 
 
 class _Problem(NamedTuple):
@@ -85,6 +108,13 @@ class Routes:
         self._only = ServedModel(only) if only is not None else None
         self._names = Names(config.models)
         self._known: OrderedDict[str, Offer] = OrderedDict()
+        self.local: Sequence[str] = ()
+        """The models of servers that were found at their usual addresses."""
+
+    @property
+    def lists_usable(self) -> bool:
+        """Whether every model that can be used is served, those of local servers included."""
+        return not self._config.models and self._only is None
 
     def names(self) -> Sequence[str]:
         """The names that a client may request: the configured ones, or if there are none, every
@@ -93,7 +123,7 @@ class Routes:
             return self._names.listed()
         if self._only is not None:
             return [self._only.model]
-        return self._usable()
+        return list(dict.fromkeys((*self._usable(), *self.local)))
 
     def _usable(self) -> list[str]:
         from mull.agent.usable import usable_models
@@ -137,7 +167,7 @@ class Routes:
         """Why targets of a configured name cannot be used, one line for each."""
         found: list[_Problem] = []
         served = self._served(name)
-        self._group(served, found)
+        self._group(name, served, found)
         for _ in self._fallbacks(served, found):
             pass
         return list(dict.fromkeys(map(str, found)))
@@ -180,7 +210,7 @@ class Routes:
     def _find(self, name: str) -> Offer:
         problems: list[_Problem] = []
         served = self._served(name)
-        targets = self._group(served, problems)
+        targets = self._group(name, served, problems)
         fallbacks = [group for group in self._fallbacks(served, problems) if group]
         if len(problems) == 1 and not targets and not fallbacks:
             raise problems[0].error
@@ -198,13 +228,13 @@ class Routes:
             if other is None:
                 plain = ServedTarget(name)
                 other = replace(served, model=name, base_url=None, key_env=None, targets=(plain,))
-            yield self._group(other, problems)
+            yield self._group(name, other, problems)
 
-    def _group(self, served: ServedModel, problems: list[_Problem]) -> tuple[Route, ...]:
+    def _group(self, name: str, served: ServedModel, problems: list[_Problem]) -> tuple[Route, ...]:
         routes = []
         for upstream in served.upstreams:
             try:
-                routes.append(self._route(upstream, served))
+                routes.append(self._route(upstream, served)._replace(served=name))
             except MullError as error:
                 problems.append(_Problem(upstream.model, error))
         return tuple(routes)
@@ -225,7 +255,15 @@ class Routes:
         snapshot = engine.setup.snapshot_for(target, settings, model=upstream.model)
         place = f"{target.name} {way.base_url} {target.account or ''}"
         return Route(
-            target, way, snapshot, place, upstream.weight, served.system, served.max_tokens
+            target,
+            way,
+            snapshot,
+            place,
+            upstream.weight,
+            served.system,
+            served.max_tokens,
+            own=engine.runs_own_server(target, way),
+            shows_thinking=served.show_thinking == "always",
         )
 
 

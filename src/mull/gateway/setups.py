@@ -1,5 +1,8 @@
 """How to point each known client at a gateway: one row for each client.
 
+Where a client takes what it needs from the environment or its arguments, one function serves both
+ways. A client with an editor's settings page can only be configured by hand.
+
 `mull serve --print-setup` prints these rows, `mull serve run` starts clients with them, and the
 gateway's page lists them. This module does no I/O: a row is a function of the gateway's address,
 the model's name, its context window and the token.
@@ -8,27 +11,49 @@ the model's name, its context window and the token.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-__all__ = ["NO_TOKEN", "SETUPS", "TOKEN_VARIABLE", "Reach", "Setup", "Wiring", "setup_lines"]
+__all__ = [
+    "HOME",
+    "NO_TOKEN",
+    "SETUPS",
+    "TOKEN_VARIABLE",
+    "Reach",
+    "Setup",
+    "Wiring",
+    "setup_lines",
+]
 
 TOKEN_VARIABLE = "MULL_TOKEN"
 """The environment variable in which a client's user keeps the token for the gateway."""
 NO_TOKEN = "none"
 """A placeholder key for clients that require one, if the gateway does not."""
+HOME = "{home}"
+"""Stands for the folder of a client's files in its variables and arguments."""
+_WINDOW = 128_000
+"""The window for clients that require one, if it is unknown."""
 
 
 class Reach(NamedTuple):
     """The address of a gateway and the model to request from it. `window` and `output` are the
-    model's limits in tokens, if known; `token` is None if the gateway requires none."""
+    model's limits in tokens, if known; `token` is None if the gateway requires none. `told` is
+    what the client said about itself (`Setup.asks`)."""
 
     url: str
     model: str
     window: int | None = None
     output: int | None = None
     token: str | None = None
+    told: str = ""
+
+    @property
+    def answer(self) -> int:
+        """The longest answer to request, for clients that reserve room for it in the window."""
+        most = (self.window or _WINDOW) // 4
+        return min(self.output or most, most)
 
     @property
     def key(self) -> str:
@@ -48,25 +73,28 @@ class Reach(NamedTuple):
 
 class Wiring(NamedTuple):
     """How to point a program at a gateway for one run: environment variables to set and to remove,
-    and arguments to put before the user's own. A program that reads its login only from a file gets
-    a home directory of its own with these `files`; the variable named by `home` points to it."""
+    and arguments to put before the user's own. What a program reads only from files is written to
+    a folder of mull's own: `files` each time, `first` if it is not there, so that the program may
+    change it. `HOME` in a variable or an argument is that folder."""
 
     variables: Mapping[str, str] = {}
     arguments: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    home: str | None = None
     files: Mapping[str, str] = {}
+    first: Mapping[str, str] = {}
 
 
 class Setup(NamedTuple):
     """A client program or library: how to install it, how to configure it for one run, and the
-    lines that configure it permanently, if they differ."""
+    lines that configure it permanently, if they differ. What the program prints with the arguments
+    `asks` is needed to configure it."""
 
     title: str
     install: str
     program: str | None = None
     wire: Callable[[Reach], Wiring] | None = None
     lines: Callable[[Reach], list[str]] | None = None
+    asks: tuple[str, ...] = ()
 
 
 def setup_lines(setup: Setup, reach: Reach) -> list[str]:
@@ -82,7 +110,8 @@ def _exports(wiring: Wiring) -> Iterator[str]:
     for name in wiring.removed:
         yield f"unset {name}"
     for name, value in wiring.variables.items():
-        yield f"export {name}={_shell(value)}"
+        if value != HOME:
+            yield f"export {name}={_shell(value)}"
 
 
 def _shell(value: str) -> str:
@@ -147,11 +176,59 @@ def _codex_settings(reach: Reach) -> dict[str, str]:
 
 
 def _codex(reach: Reach) -> Wiring:
-    given = [
-        word for key, value in _codex_settings(reach).items() for word in ("-c", f"{key}={value}")
-    ]
-    token = {TOKEN_VARIABLE: reach.token} if reach.token is not None else {}
-    return Wiring(token, tuple(given))
+    settings, files = _codex_settings(reach), dict[str, str]()
+    if catalog := _codex_catalog(reach):
+        files["models.json"] = catalog
+        settings["model_catalog_json"] = _text(f"{HOME}/models.json")
+    given = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
+    return Wiring(_token(reach), tuple(given), files=files)
+
+
+_CODEX_PLAIN = {
+    "description": "served by mull",
+    "visibility": "list",
+    "priority": 0,
+    "upgrade": None,
+    "availability_nux": None,
+    "additional_speed_tiers": [],
+    "service_tiers": [],
+    "support_verbosity": False,
+    "default_verbosity": None,
+    "default_reasoning_summary": "auto",
+    "default_reasoning_level": None,
+}
+"""What a model of another provider has in place of OpenAI's own."""
+_CODEX_OWN = ("model_messages", "comp_hash", "default_service_tier")
+_CODEX_MAKER = re.compile(r" based on GPT-\w+(\.\w+)*")
+
+
+def _codex_catalog(reach: Reach) -> str | None:
+    """codex's catalog with the served model in it; None if codex did not print its own.
+
+    Without an entry codex warns that it has no metadata, and assumes 272,000 tokens at most. An
+    entry needs codex's own instructions, and fields that differ from version to version: so it is
+    made from an entry of that very codex, of a model with ordinary tools.
+    """
+    try:
+        listed = json.loads(reach.told)["models"]
+        like: dict[str, Any] = next(one for one in listed if not one.get("tool_mode"))
+        instructions = _CODEX_MAKER.sub("", like["base_instructions"], count=1)
+    except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
+        return None
+    window = {"context_window": reach.window, "max_context_window": reach.window}
+    entry = {
+        **{key: value for key, value in like.items() if key not in _CODEX_OWN},
+        **_CODEX_PLAIN,
+        **(window if reach.window else {}),
+        "slug": reach.model,
+        "display_name": reach.model,
+        "base_instructions": instructions,
+    }
+    return json.dumps({"models": [entry]})
+
+
+def _token(reach: Reach) -> dict[str, str]:
+    return {TOKEN_VARIABLE: reach.token} if reach.token is not None else {}
 
 
 def _codex_lines(reach: Reach) -> list[str]:
@@ -168,10 +245,10 @@ def _gemini_cli(reach: Reach) -> Wiring:
             "GOOGLE_GEMINI_BASE_URL": reach.url,
             "GEMINI_API_KEY": reach.key,
             "GEMINI_MODEL": reach.model,
+            "GEMINI_CLI_HOME": HOME,
         },
         removed=("GOOGLE_API_KEY", "GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"),
-        home="GEMINI_CLI_HOME",
-        files={".gemini/settings.json": json.dumps(_GEMINI_AUTH)},
+        first={".gemini/settings.json": json.dumps(_GEMINI_AUTH)},
     )
 
 
@@ -212,8 +289,7 @@ def _opencode(reach: Reach) -> Wiring:
     }
     chosen = f"mull/{reach.model}"
     config = {"provider": {"mull": provider}, "model": chosen, "small_model": chosen}
-    token = {TOKEN_VARIABLE: reach.token} if reach.token is not None else {}
-    return Wiring({**token, "OPENCODE_CONFIG_CONTENT": json.dumps(config)})
+    return Wiring({**_token(reach), "OPENCODE_CONFIG_CONTENT": json.dumps(config)})
 
 
 def _opencode_lines(reach: Reach) -> list[str]:
@@ -230,6 +306,200 @@ def _kimi_code(reach: Reach) -> Wiring:
             **reach.limits("KIMI_MODEL_MAX_CONTEXT_SIZE", "KIMI_MODEL_MAX_OUTPUT_SIZE"),
         }
     )
+
+
+def _pi_provider(reach: Reach, key: str | None) -> dict[str, Any]:
+    about = {
+        "id": reach.model,
+        "name": reach.model,
+        "reasoning": True,
+        "input": ["text", "image"],
+        "contextWindow": reach.window or _WINDOW,
+        "maxTokens": reach.answer,
+        "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
+    }
+    given = {} if key is None else {"apiKey": key}
+    return {"baseUrl": reach.v1, "api": "openai-completions", **given, "models": [about]}
+
+
+def _pi(reach: Reach) -> Wiring:
+    """An extension adds the provider, so that the user's own folder of pi stays in use."""
+    provider = json.dumps(_pi_provider(reach, None))
+    key = f"process.env.{TOKEN_VARIABLE} ?? {json.dumps(NO_TOKEN)}"
+    extension = (
+        "export default function (pi) {\n"
+        f'  pi.registerProvider("mull", {{ ...{provider}, apiKey: {key} }});\n}}\n'
+    )
+    chosen = ("-e", f"{HOME}/mull.js", "--provider", "mull", "--model", reach.model)
+    return Wiring(_token(reach), chosen, files={"mull.js": extension})
+
+
+def _pi_lines(reach: Reach) -> list[str]:
+    key = f"${TOKEN_VARIABLE}" if reach.token is not None else NO_TOKEN
+    providers = {"providers": {"mull": _pi_provider(reach, key)}}
+    return [
+        f"# in ~/.pi/agent/models.json: {json.dumps(providers)}",
+        f"pi --provider mull --model {shlex.quote(reach.model)}",
+    ]
+
+
+def _aider(reach: Reach) -> Wiring:
+    """aider's own variables take precedence over those in a project's .env file."""
+    model = f"openai/{reach.model}"
+    about = {
+        "litellm_provider": "openai",
+        "mode": "chat",
+        "max_input_tokens": reach.window or _WINDOW,
+        "max_output_tokens": reach.answer,
+        "max_tokens": reach.answer,
+    }
+    known = ("--model-metadata-file", f"{HOME}/models.json", "--no-show-model-warnings")
+    return Wiring(
+        {"AIDER_OPENAI_API_BASE": reach.v1, "AIDER_OPENAI_API_KEY": reach.key},
+        ("--model", model, "--weak-model", model, *known),
+        files={"models.json": json.dumps({model: about})},
+    )
+
+
+def _aider_lines(reach: Reach) -> list[str]:
+    wiring = _aider(reach)
+    model = shlex.quote(f"openai/{reach.model}")
+    return [
+        f"# in ~/.aider.model.metadata.json: {wiring.files['models.json']}",
+        *_exports(wiring),
+        f"aider --model {model} --weak-model {model}",
+    ]
+
+
+def _goose(reach: Reach) -> Wiring:
+    return Wiring(
+        {
+            "GOOSE_PROVIDER": "openai",
+            "GOOSE_MODEL": reach.model,
+            "GOOSE_FAST_MODEL": reach.model,
+            "OPENAI_HOST": reach.url,
+            "OPENAI_BASE_PATH": "v1/chat/completions",
+            "OPENAI_API_KEY": reach.key,
+            **reach.limits("GOOSE_CONTEXT_LIMIT", "GOOSE_MAX_TOKENS"),
+        },
+        removed=("OPENAI_BASE_URL", "OPENAI_CUSTOM_HEADERS", "OPENAI_ORGANIZATION"),
+    )
+
+
+def _cline(reach: Reach) -> Wiring:
+    """cline takes an address only from the settings in its data folder."""
+    name = "openai-compatible"
+    settings: dict[str, Any] = {"provider": name, "model": reach.model, "baseUrl": reach.v1}
+    if reach.window:
+        settings |= {"contextWindow": reach.window, "maxTokens": reach.answer}
+    provider = {"settings": settings, "updatedAt": "2026-01-01T00:00:00.000Z"}
+    chosen = {
+        "version": 1,
+        "lastUsedProvider": name,
+        "modes": {},
+        "providers": {name: {**provider, "tokenSource": "manual"}},
+    }
+    return Wiring(
+        {"OPENAI_API_KEY": reach.key},
+        ("--data-dir", HOME, "-P", name, "-m", reach.model),
+        files={"settings/providers.json": json.dumps(chosen)},
+    )
+
+
+def _cline_lines(reach: Reach) -> list[str]:
+    key = _shell(f"${TOKEN_VARIABLE}" if reach.token is not None else NO_TOKEN)
+    model, url = shlex.quote(reach.model), shlex.quote(reach.v1)
+    return [f"cline auth -p openai-compatible -k {key} -b {url} -m {model}", "cline"]
+
+
+def _continue_config(reach: Reach) -> dict[str, Any]:
+    secret = f"${{{{ secrets.{TOKEN_VARIABLE} }}}}"  # from the environment, or a file of Continue
+    about = {
+        "name": reach.model,
+        "provider": "openai",
+        "model": reach.model,
+        "apiBase": reach.v1,
+        "apiKey": NO_TOKEN if reach.token is None else secret,
+        "roles": ["chat", "edit", "apply"],
+        "capabilities": ["tool_use", "image_input"],
+        "defaultCompletionOptions": {
+            "contextLength": reach.window or _WINDOW,
+            "maxTokens": reach.answer,
+        },
+    }
+    return {"name": "mull", "version": "1.0.0", "schema": "v1", "models": [about]}
+
+
+def _continue(reach: Reach) -> Wiring:
+    config = json.dumps(_continue_config(reach))  # JSON is YAML
+    chosen = ("--config", f"{HOME}/config.yaml")
+    return Wiring(_token(reach), chosen, files={"config.yaml": config})
+
+
+def _continue_lines(reach: Reach) -> list[str]:
+    config = json.dumps(_continue_config(reach), indent=2)
+    said = "# as ~/.continue/config.yaml, or the models in it, for the editors and for cn"
+    secret = f"# {TOKEN_VARIABLE}=... in ~/.continue/.env"
+    return [said, *([secret] if reach.token is not None else []), *config.splitlines()]
+
+
+def _zed_lines(reach: Reach) -> list[str]:
+    about = {
+        "name": reach.model,
+        "display_name": reach.model,
+        "max_tokens": reach.window or _WINDOW,
+        "max_output_tokens": reach.answer,
+        "capabilities": {"tools": True, "images": True, "parallel_tool_calls": True},
+    }
+    mull = {"api_url": reach.v1, "available_models": [about]}
+    chosen = {
+        "language_models": {"openai_compatible": {"mull": mull}},
+        "agent": {"default_model": {"provider": "mull", "model": reach.model}},
+    }
+    key = f'"${TOKEN_VARIABLE}"' if reach.token is not None else NO_TOKEN
+    return [
+        f"// start Zed with the key: MULL_API_KEY={key} zed",
+        "// in Zed's settings.json (command `zed: open settings file`)",
+        *json.dumps(chosen, indent=2).splitlines(),
+    ]
+
+
+def _vscode_lines(reach: Reach) -> list[str]:
+    about = {
+        "id": reach.model,
+        "name": reach.model,
+        "url": f"{reach.v1}/chat/completions",
+        "toolCalling": True,
+        "vision": True,
+        "thinking": True,
+        "maxInputTokens": (reach.window or _WINDOW) - reach.answer,
+        "maxOutputTokens": reach.answer,
+    }
+    group = {
+        "name": "mull",
+        "vendor": "customendpoint",
+        "apiKey": "${input:mull}" if reach.token is not None else NO_TOKEN,
+        "apiType": "chat-completions",
+        "models": [about],
+    }
+    token = f"; enter the value of {TOKEN_VARIABLE} as the key" if reach.token is not None else ""
+    return [
+        f"// command `Chat: Manage Language Models`, Add Models, Custom Endpoint{token};",
+        "// then in chatLanguageModels.json, which that opens:",
+        *json.dumps([group], indent=2).splitlines(),
+    ]
+
+
+def _cursor_lines(reach: Reach) -> list[str]:
+    key = f"the value of {TOKEN_VARIABLE}" if reach.token is not None else NO_TOKEN
+    return [
+        "# Cursor Settings > Models > API Keys; Cursor can be configured only there",
+        f"OpenAI API Key            {key}",
+        f"Override OpenAI Base URL  {reach.v1}",
+        f"Add Custom Model          {reach.model}",
+        "# Cursor's own servers send the requests, so they must be able to reach this address:",
+        "# publish the gateway under a name with HTTPS, and require a token for it",
+    ]
 
 
 def _python(imports: str, made: str) -> Callable[[Reach], list[str]]:
@@ -253,7 +523,14 @@ SETUPS: Mapping[str, Setup] = {
     "claude-code": Setup(
         "Claude Code", "npm install -g @anthropic-ai/claude-code", "claude", _claude_code
     ),
-    "codex": Setup("codex", "npm install -g @openai/codex", "codex", _codex, _codex_lines),
+    "codex": Setup(
+        "codex",
+        "npm install -g @openai/codex",
+        "codex",
+        _codex,
+        _codex_lines,
+        asks=("debug", "models", "--bundled"),
+    ),
     "gemini-cli": Setup(
         "Gemini CLI", "npm install -g @google/gemini-cli", "gemini", _gemini_cli, _gemini_lines
     ),
@@ -264,6 +541,16 @@ SETUPS: Mapping[str, Setup] = {
         "opencode", "npm install -g opencode-ai", "opencode", _opencode, _opencode_lines
     ),
     "kimi-code": Setup("Kimi Code", "npm install -g @moonshot-ai/kimi-code", "kimi", _kimi_code),
+    "pi": Setup("pi", "npm install -g @earendil-works/pi-coding-agent", "pi", _pi, _pi_lines),
+    "aider": Setup("aider", "pip install aider-chat", "aider", _aider, _aider_lines),
+    "goose": Setup("goose", "brew install block-goose-cli", "goose", _goose),
+    "cline": Setup("Cline", "npm install -g cline", "cline", _cline, _cline_lines),
+    "continue": Setup(
+        "Continue", "npm install -g @continuedev/cli", "cn", _continue, _continue_lines
+    ),
+    "zed": Setup("Zed", "https://zed.dev/download", lines=_zed_lines),
+    "vscode": Setup("VS Code", "https://code.visualstudio.com", lines=_vscode_lines),
+    "cursor": Setup("Cursor", "https://cursor.com/downloads", lines=_cursor_lines),
     "openai": Setup(
         "openai (Python)",
         "pip install openai",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ import msgspec
 from mull.dialects.openai_responses import DIALECT
 from mull.dialects.writer import encode
 from mull.gateway.failures import Refusal, refusal_of
-from mull.gateway.http import MOST_BODY, Receive, Scope, Send, TooLarge, give
+from mull.gateway.http import MOST_BODY, Receive, Scope, Send, TooLarge, aside, give
 from mull.gateway.memory import InProcess
 from mull.gateway.relay import Client
 from mull.gateway.response_job import ResponseJob
@@ -64,8 +64,11 @@ class Socket:
         enter: Callable[[], Awaitable[Client]],
         receive: Receive,
         send: Send,
+        headers: Mapping[str, str],
     ) -> None:
         self._responses = responses
+        # this one asks for the WebSocket itself
+        self._headers = {name: value for name, value in headers.items() if name != "openai-beta"}
         self._enter = enter
         self._receive, self._send = receive, send
         self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue(MOST_WAITING + 1)
@@ -116,12 +119,12 @@ class Socket:
             if self._local.size > MOST_KEPT:
                 raise _Exhausted()
             client = await self._enter()
-            body = _event(data)
+            body = await aside(len(data), _event, data)
             if body["type"] == "response.steer":
                 await _send_event(self._send, encode(_steering_failed(body)), None)
                 return True
             stream_id = _take_stream_id(body)
-            job = await self._responses.job(client, body, data, self._local)
+            job = await self._responses.job(client, body, data, self._headers, self._local)
             await _Sent(job, self._send, self._left, stream_id).run()
         except MullError as error:
             await self._refuse(refusal_of(error, DIALECT), stream_id)

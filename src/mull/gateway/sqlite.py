@@ -13,16 +13,18 @@ import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeAlias
 
-from mull.gateway.memory import OK, anchor_of, record_id
+from mull.gateway.damage import Connection, Damaged, begin_anew, file_id, is_damage, require_file
+from mull.gateway.memory import OK, SEVERAL, anchor_of, record_id
 from mull.store.files import make_parents
 
-__all__ = ["SqliteMemory"]
+__all__ = ["SqliteMemory", "closed_after", "open_file", "reopened", "set_up"]
 
 _VERSION = 2
 _SCHEMA = (
@@ -97,15 +99,13 @@ class _Worker:
 
     def _run(self) -> None:
         """Run jobs until the queue is closed; if the file cannot be opened, every job fails."""
-        db: sqlite3.Connection | None = None
+        db: Connection | None = None
         while (jobs := self._waiting()) is not None:
             try:
-                db = db or _open(self._path)
+                db = reopened(self._path, set_up, db)
                 self._do(db, jobs)
             except Exception as error:
-                _settle(jobs, [error] * len(jobs))
-                if db is not None:
-                    db.close()
+                _settle(jobs, [closed_after(error, self._path, db)] * len(jobs))
                 db = None
         if db is not None:
             db.close()
@@ -149,14 +149,16 @@ class SqliteMemory:
             touched.add_done_callback(lambda done: done.cancelled() or done.exception())
         return dict(found)
 
-    async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> None:
-        """Store a record. Once this returns, other processes can find it.
+    async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> Collection[str]:
+        """Store a record. Once this returns, other processes can find it. Returns those of its keys
+        under which there are several.
 
         Raises:
             sqlite3.Error: the file cannot be written.
         """
-        anchors, digest = [anchor_of(scope, key) for key in keys], record_id(scope, data)
-        await self._writer.submit(lambda db: _keep(db, anchors, digest, data))
+        named, digest = {anchor_of(scope, key): key for key in keys}, record_id(scope, data)
+        several = await self._writer.submit(lambda db: _keep(db, list(named), digest, data))
+        return [named[anchor] for anchor in several]
 
     async def forget(self, scope: str, keys: Iterable[str]) -> None:
         """Remove the records that these keys refer to, along with all their other keys.
@@ -166,6 +168,20 @@ class SqliteMemory:
         """
         anchors = [(anchor_of(scope, key),) for key in keys]
         await self._writer.submit(lambda db: _forget(db, anchors))
+
+    async def forget_all(self, scope: str) -> Sequence[bytes]:
+        """Remove all records of a scope; returns their ids. It reads every record: only their
+        hashes say whose they are, and this is done once in the life of a client.
+
+        Raises:
+            sqlite3.Error: the file cannot be read or written.
+        """
+        gone: list[tuple[int, bytes]] = await self._reader.submit(lambda db: _owned(db, scope))
+        for start in range(0, len(gone), _MOST_REMOVED):  # others write meanwhile
+            some = [(number,) for number, _ in gone[start : start + _MOST_REMOVED]]
+            delete = partial(_delete, records=some)
+            await self._writer.submit(delete)
+        return [digest for _, digest in gone]
 
     async def agree(self, key: bytes) -> bytes:
         """Return `key`: gateways that share this file also share the key file. This opens the
@@ -201,7 +217,7 @@ class SqliteMemory:
         with suppress(sqlite3.Error), db:  # the jobs are already committed
             db.execute("BEGIN IMMEDIATE")
             gone = _superfluous(db, oldest, surplus)
-            db.executemany("DELETE FROM record WHERE id = ?", gone)
+            _delete(db, gone)
             if len(gone) < _MOST_REMOVED:
                 self._cleaned = now
 
@@ -232,21 +248,64 @@ def _superfluous(db: sqlite3.Connection, oldest: float, surplus: int) -> list[tu
 
 
 _opening = threading.Lock()
+_SetUp: TypeAlias = Callable[[sqlite3.Connection], None]
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    """A connection to the file, which is created or migrated if necessary."""
-    if not path.exists():
-        make_parents(path.parent)
-        path.touch(mode=0o600, exist_ok=True)
+def reopened(path: Path, set_up: _SetUp, db: Connection | None) -> Connection:
+    """The connection, if it is to the file that has this name now; otherwise a new one."""
+    if db is not None and db.file == file_id(path):
+        return db
+    if db is not None:
+        db.close()
+    return open_file(path, set_up)
+
+
+def closed_after(error: Exception, path: Path, db: Connection | None) -> Exception:
+    """Close a connection after an error; returns the error to report. If the file is damaged, it is
+    moved aside, unless it holds tokens."""
+    if db is not None:
+        db.close()
+        if is_damage(error):
+            try:
+                begin_anew(path, error, db.file)
+            except (Damaged, OSError) as worse:
+                return worse
+    return error
+
+
+def open_file(path: Path, set_up: _SetUp) -> Connection:
+    """A connection to the file, which is created and set up if necessary. A damaged one is replaced
+    by a new one.
+
+    Raises:
+        Damaged: the file is damaged and holds client tokens.
+        sqlite3.Error: it cannot be opened.
+    """
     until = time.monotonic() + _LOCK_PATIENCE
     while True:
-        db = sqlite3.connect(path, isolation_level=None, timeout=_LOCK_PATIENCE)
+        if not path.exists():
+            make_parents(path.parent)
+            path.touch(mode=0o600, exist_ok=True)
+        file = file_id(path)
+        db: Connection | None = None
         try:
+            require_file(path)
+            db = sqlite3.connect(
+                path,
+                isolation_level=None,
+                timeout=_LOCK_PATIENCE,
+                check_same_thread=False,
+                factory=Connection,
+            )
+            db.file = file
             with _opening:
-                _set_up(db)
+                set_up(db)
         except sqlite3.Error as error:
-            db.close()
+            if db is not None:
+                db.close()
+            if is_damage(error):
+                begin_anew(path, error, file)
+                continue
             # SQLite's own timeout does not apply while another process changes the journal mode
             if "locked" not in str(error) or time.monotonic() > until:
                 raise
@@ -255,7 +314,12 @@ def _open(path: Path) -> sqlite3.Connection:
             return db
 
 
-def _set_up(db: sqlite3.Connection) -> None:
+def set_up(db: sqlite3.Connection) -> None:
+    """Create or migrate the tables of the store.
+
+    Raises:
+        sqlite3.Error: the file cannot be used.
+    """
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute("PRAGMA foreign_keys = ON")
@@ -283,10 +347,7 @@ def _find(
     """The records by key, and the ids of those whose time of last use is due for an update."""
     found: dict[str, bytes] = {}
     stale: set[int] = set()
-    anchors = list(wanted)
-    for start in range(0, len(anchors), _MOST_VARIABLES):
-        some = anchors[start : start + _MOST_VARIABLES]
-        marks = ",".join("?" * len(some))
+    for some, marks in _chunks(list(wanted)):
         rows = db.execute(
             "SELECT anchor.key, record.id, record.data, record.used FROM anchor"
             f" JOIN record ON record.id = anchor.record WHERE anchor.key IN ({marks})",
@@ -303,25 +364,60 @@ def _touch(db: sqlite3.Connection, records: Iterable[int], now: float) -> None:
     db.executemany("UPDATE record SET used = ? WHERE id = ?", [(now, one) for one in records])
 
 
-def _keep(db: sqlite3.Connection, anchors: list[bytes], digest: bytes, data: bytes) -> None:
-    now = time.time()
-    row = db.execute(
-        "INSERT OR IGNORE INTO record (digest, used, data) VALUES (?, ?, ?)", (digest, now, data)
-    )
-    number = row.lastrowid
-    if not row.rowcount:  # already stored
-        (number,) = db.execute("SELECT id FROM record WHERE digest = ?", (digest,)).fetchone()
-        db.execute("UPDATE record SET used = ? WHERE id = ?", (now, number))
+def _keep(db: sqlite3.Connection, anchors: list[bytes], digest: bytes, data: bytes) -> list[bytes]:
+    """Store a record; return the anchors under which there are several."""
+    number = _record(db, digest, data)
     db.executemany(
-        "INSERT OR REPLACE INTO anchor (key, record) VALUES (?, ?)",
+        "INSERT INTO anchor (key, record) VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
         [(anchor, number) for anchor in anchors],
     )
+    several: list[bytes] = []
+    for some, marks in _chunks(anchors):
+        found = f"SELECT key FROM anchor WHERE key IN ({marks}) AND record != ?"
+        several += [key for (key,) in db.execute(found, (*some, number))]
+    if several:
+        none = _record(db, b"several %d" % (time.time() // _DAY), SEVERAL)
+        db.executemany(
+            "UPDATE anchor SET record = ? WHERE key = ?", [(none, key) for key in several]
+        )
+    return several
+
+
+def _record(db: sqlite3.Connection, digest: bytes, data: bytes) -> int:
+    """The number of the record with this digest, which is stored unless it is there."""
+    now = time.time()
+    row = db.execute(
+        "INSERT INTO record (digest, used, data) VALUES (?, ?, ?)"
+        " ON CONFLICT (digest) DO UPDATE SET used = excluded.used RETURNING id",
+        (digest, now, data),
+    )
+    number: int = row.fetchone()[0]
+    return number
+
+
+def _chunks(anchors: list[bytes]) -> Iterator[tuple[list[bytes], str]]:
+    """The anchors, as many at a time as one statement takes, with a mark for each."""
+    for start in range(0, len(anchors), _MOST_VARIABLES):
+        some = anchors[start : start + _MOST_VARIABLES]
+        yield some, ",".join("?" * len(some))
 
 
 def _forget(db: sqlite3.Connection, anchors: list[tuple[bytes]]) -> None:
     db.executemany(
-        "DELETE FROM record WHERE id IN (SELECT record FROM anchor WHERE key = ?)", anchors
+        "DELETE FROM record WHERE length(data) > 0"
+        " AND id IN (SELECT record FROM anchor WHERE key = ?)",
+        anchors,
     )
+
+
+def _owned(db: sqlite3.Connection, scope: str) -> list[tuple[int, bytes]]:
+    """The number and the digest of each record of a scope."""
+    rows = db.execute("SELECT id, digest, data FROM record")
+    return [(number, digest) for number, digest, data in rows if record_id(scope, data) == digest]
+
+
+def _delete(db: sqlite3.Connection, records: Iterable[tuple[int]]) -> None:
+    db.executemany("DELETE FROM record WHERE id = ?", records)
 
 
 def _settle(jobs: list[_Job], results: Iterable[Any]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urlsplit
 
 from mull.agent.mcp.settled import filled
+from mull.gateway.damage import MARK_FILE, TokenMark, mark_of
 from mull.gateway.guard import Guarded
 from mull.gateway.ledger import Ledger
 from mull.gateway.memory import OK, InProcess, Memory
@@ -15,7 +16,7 @@ from mull.neutral.errors import ConfigError
 from mull.store.paths import data_dir
 from mull.store.serve import ServeConfig
 
-__all__ = ["STORE_FILE", "check_stores", "open_ledger", "open_memory"]
+__all__ = ["STORE_FILE", "check_stores", "mark_in", "open_ledger", "open_memory"]
 
 STORE_FILE = "serve.db"
 """The file in the data folder that holds answers, tokens and usage."""
@@ -68,7 +69,21 @@ def open_ledger(config: ServeConfig) -> Ledger:
         return SqliteLedger(data_dir() / STORE_FILE)
     from mull.gateway.ledger_postgres import PostgresLedger
 
-    return PostgresLedger(url)
+    return PostgresLedger(url, mark=mark_in(config))
+
+
+def mark_in(config: ServeConfig) -> TokenMark:
+    """Where it is noted whether the ledger of this configuration has tokens. A password is no part
+    of a ledger's name.
+
+    Raises:
+        ConfigError: the URL is invalid, or a variable in it is not set.
+    """
+    url = _url(config)
+    if url is None:
+        return mark_of(data_dir() / STORE_FILE)
+    parts = urlsplit(url)
+    return TokenMark(data_dir() / MARK_FILE, f"{parts.hostname}:{parts.port or 5432}{parts.path}")
 
 
 async def check_stores(config: ServeConfig) -> Mapping[str, str]:

@@ -66,7 +66,7 @@ class Streaming:
                 if self._job.prepared is not self._prepared:  # perhaps for another target
                     self._writer = self._job.writer(as_list=self._as_list)
                 feed = self._writer.feed
-            data = b"".join([feed(event) for event in events])
+            data = b"".join([feed(event) for event in events]) + self._writer.flush()
             if isinstance(events[-1], Finished):
                 await self._job.settle(self._writer)
                 end = data  # nothing follows but what closes the response: sent together

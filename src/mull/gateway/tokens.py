@@ -24,7 +24,9 @@ __all__ = [
     "Limits",
     "Period",
     "check_name",
+    "client_name",
     "hashed",
+    "make_scope",
     "make_token",
     "parse_budget",
 ]
@@ -69,7 +71,8 @@ class Limits(Value, frozen=True):
 
 
 class ClientToken(Value, frozen=True):
-    """The token of one client. Times are in seconds since 1970."""
+    """The token of one client. Times are in seconds since 1970. `id` is made with the client and
+    stays when its token is rotated; clients of earlier versions have none."""
 
     name: str
     hash: str
@@ -77,10 +80,28 @@ class ClientToken(Value, frozen=True):
     expires: float | None = None
     revoked: float | None = None
     limits: Limits = Limits()
+    id: str = ""
+
+    @property
+    def scope(self) -> str:
+        """What the client's records, envelopes and usage are kept under. Not its name: whoever gets
+        the name of a removed client must not get what it left."""
+        return self.id or self.name
 
     def is_valid(self, now: float) -> bool:
         """Whether the token is neither revoked nor expired."""
         return self.revoked is None and (self.expires is None or now < self.expires)
+
+
+def make_scope(name: str) -> str:
+    """A new id for a client. It begins with the name, for people who read the ledger, and equals no
+    name, because none contains `#`."""
+    return f"{name}#{secrets.token_hex(8)}"
+
+
+def client_name(scope: str) -> str:
+    """The name of the client with this scope."""
+    return scope.partition("#")[0]
 
 
 def make_token() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mull.dialects.surface import TooLong, surface_of
-from mull.neutral.errors import RefusedError
+from mull.neutral.errors import RefusedError, TooLongError
 from mull.neutral.events import Failed
 from mull.neutral.messages import Dialect
 from mull.policy.failure import Failure, overflow_of
@@ -16,6 +16,8 @@ def told_too_long(error: RefusedError, dialect: Dialect) -> Failed | None:
     """The rejection in the words that clients of this dialect recognise; None if the error is not
     about length."""
     surface = surface_of(dialect)
+    if isinstance(error, TooLongError) and error.overflow is None:
+        return None  # shortening would not help
     overflow = overflow_of(Failure(error.text or str(error), error.status, error.code))
     if surface is None or overflow is None:
         return None

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from mull.agent.telemetry import find_tracer, usage_attributes
+from mull.gateway.tokens import client_name
 from mull.neutral.events import Event, Finished, Started
 from mull.neutral.extras import missing
 
@@ -96,7 +97,7 @@ class Tracing:
             "gen_ai.request.max_tokens": request.max_tokens,
             "gen_ai.request.temperature": request.temperature,
             "mull.request.thinking": job.prepared.thinking,
-            "mull.gateway.client": job.client.scope or None,
+            "mull.gateway.client": client_name(job.client.scope) or None,
             "mull.gateway.dialect": job.client.dialect,
             "server.address": address.hostname,
             "server.port": address.port,

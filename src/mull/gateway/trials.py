@@ -114,21 +114,21 @@ def may_help_elsewhere(error: MullError) -> bool:
 
 
 def _meaning(error: RefusedError) -> Meaning:
-    failure = Failure(error.text, status=error.status, code=error.code, headers=error.headers)
+    failure = Failure(error.text, status=error.status, code=error.code)
     meaning = worded(failure)
     if meaning is not None and meaning.name == "safety":  # some send it with an auth status
         return meaning
     return meaning_of(failure)
 
 
-def _rank(error: MullError) -> tuple[int, float]:
+def _rank(error: MullError) -> tuple[float, ...]:
     if not isinstance(error, RefusedError):
-        return 4, 0.0
+        return (4,)
     if not may_help_elsewhere(error):
-        return 2, 0.0
+        return (2,)
     if not _meaning(error).passes:
-        return 3, 0.0
-    return (1, 0.0) if error.retry_after is None else (0, error.retry_after)
+        return (3,)
+    return (1,) if error.retry_after is None else (0, error.retry_after)
 
 
 async def until_generated(
@@ -163,12 +163,15 @@ def _generates(event: Event) -> bool:
 
 
 def as_error(failed: Failed) -> RefusedError:
-    """The rejection that an answer's `Failed` event amounts to."""
+    """The rejection that an answer's `Failed` event amounts to. Its code is its status, if it can
+    be one: some providers number their errors."""
     status = _BAD_GATEWAY
     if is_refusal(failed):
         failure = failure_in_stream(failed)
-        meant = _STATUSES.get(meaning_of(failure).name, _BAD_GATEWAY)
-        status = int(failed.code) if failed.code and failed.code.isdecimal() else meant
+        status = _STATUSES.get(meaning_of(failure).name, _BAD_GATEWAY)
+        named = failure.status or 0
+        if named >= _BAD_REQUEST and failed.code == str(named):
+            status = named
     return RefusedError(failed.text, status=status, text=failed.text, code=failed.code)
 
 

@@ -7,11 +7,10 @@ used again.
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from mull.gateway.memory import OK, Memory, StoreUnavailable, anchor_of, record_id
+from mull.gateway.memory import OK, SEVERAL, Memory, StoreUnavailable, anchor_of, record_id
 from mull.gateway.resp import PATIENCE, Command, Reply, RespClient, RespError, read_address
 from mull.logs import log_warning
 
@@ -20,7 +19,10 @@ __all__ = ["Cached"]
 _SECONDS = 3600
 _MOST_CACHED = 1_000_000
 _MOST_OWED = 10_000
+_MOST_TOGETHER = 1_000
 _QUIET = 60.0
+_SEVERAL = b"several"
+"""What the cache holds under a key of several records."""
 
 
 class Cached:
@@ -50,28 +52,53 @@ class Cached:
             stored = await self._memory.find(scope, missing)
         except StoreUnavailable as error:
             raise StoreUnavailable({**found, **error.found}) from None
-        by_record: dict[bytes, list[str]] = {}
+        by_record: dict[bytes, list[bytes]] = {}
         for key, data in stored.items():
-            by_record.setdefault(data, []).append(key)
-        if by_record:
-            await self._ask([c for data, of in by_record.items() for c in _set(scope, of, data)])
+            by_record.setdefault(data, []).append(_anchor(scope, key))
+        several = by_record.pop(SEVERAL, [])
+        commands = [_set_several(anchor) for anchor in several]
+        for data, anchors in by_record.items():
+            if len(data) <= _MOST_CACHED:
+                commands += _set(scope, anchors, data)
+        if commands:
+            await self._ask(commands)
         return {**found, **stored}
 
-    async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> None:
-        """Store a record.
+    async def keep(self, scope: str, keys: Iterable[str], data: bytes) -> Collection[str]:
+        """Store a record; return those of its keys under which there are several.
 
         Raises:
             StoreUnavailable: it is not in the store yet.
         """
         named = tuple(keys)
-        changed = [_anchor(scope, key) for key in named]
-        kept, _ = await asyncio.gather(
-            self._memory.keep(scope, named, data),
-            self._change(_set(scope, named, data), changed),
-            return_exceptions=True,
-        )
-        if kept is not None:
-            raise kept
+        try:
+            several = await self._memory.keep(scope, named, data)
+        except StoreUnavailable:  # so only the cache knows what others have stored meanwhile
+            await self._place(scope, named, data)
+            raise
+        single = [key for key in named if key not in several]
+        if several:
+            anchors = [_anchor(scope, key) for key in several]
+            await self._change([_set_several(anchor) for anchor in anchors], anchors)
+        await self._place(scope, single, data)
+        return several
+
+    async def _place(self, scope: str, keys: Iterable[str], data: bytes) -> None:
+        """Put a record into the cache. It never replaces another under the same key: from then on
+        there are several."""
+        anchors = [_anchor(scope, key) for key in keys]
+        if len(data) > _MOST_CACHED:
+            await self._change([("DEL", *anchors)] if anchors else [], anchors)
+            return
+        record = record_id(scope, data)
+        told = await self._change(_set(scope, anchors, data), anchors)
+        taken = [anchor for anchor, reply in zip(anchors, told[1:], strict=False) if reply is None]
+        if taken:
+            held = await self._values(taken)
+            if len(held) < len(taken):
+                self._owe(taken)
+            others = [anchor for anchor, one in zip(taken, held, strict=False) if one != record]
+            await self._change([_set_several(anchor) for anchor in others], others)
 
     async def forget(self, scope: str, keys: Iterable[str]) -> None:
         """Remove the records that these keys refer to, along with all their other keys.
@@ -86,12 +113,20 @@ class Cached:
             held = error.found
         held = {**held, **await self._cached(scope, named)}
         gone = [_anchor(scope, key) for key in named]
-        gone += {_record(record_id(scope, data)) for data in held.values()}
+        gone += {_record(record_id(scope, data)) for data in held.values() if data}
         try:
             await self._memory.forget(scope, named)
         finally:
             if gone:
                 await self._change([("DEL", *gone)], gone)
+
+    async def forget_all(self, scope: str) -> Sequence[bytes]:
+        """Remove all records of a scope from the store and the cache; returns their ids."""
+        gone = await self._memory.forget_all(scope)
+        for start in range(0, len(gone), _MOST_TOGETHER):
+            names = [_record(one) for one in gone[start : start + _MOST_TOGETHER]]
+            await self._change([("DEL", *names)], names)
+        return gone
 
     async def agree(self, key: bytes) -> bytes:
         """The key with which all gateways of the store encrypt envelopes.
@@ -118,16 +153,18 @@ class Cached:
         if not keys:
             return {}
         ids = await self._values([_anchor(scope, key) for key in keys])
-        wanted = list(dict.fromkeys(one for one in ids if one))
+        several = {key: SEVERAL for key, one in zip(keys, ids, strict=False) if one == _SEVERAL}
+        wanted = list(dict.fromkeys(one for one in ids if one and one != _SEVERAL))
         if not wanted:
-            return {}
+            return several
         held = await self._values([_record(one) for one in wanted])
         records = {  # an entry that does not match its id counts as missing
             one: data
             for one, data in zip(wanted, held, strict=False)
             if data is not None and record_id(scope, data) == one
         }
-        return {key: records[one] for key, one in zip(keys, ids, strict=False) if one in records}
+        found = {key: records[one] for key, one in zip(keys, ids, strict=False) if one in records}
+        return several | found
 
     async def _values(self, names: list[bytes]) -> list[bytes | None]:
         replies = await self._ask([("MGET", *names)])
@@ -136,12 +173,17 @@ class Cached:
             return []
         return [value if isinstance(value, bytes) else None for value in values]
 
-    async def _change(self, commands: list[Command], names: list[bytes]) -> None:
+    async def _change(self, commands: list[Command], names: list[bytes]) -> list[Reply]:
         """Change the entries of these names; if that fails, they are removed later."""
-        if await self._ask(commands) is None:
-            self._owed |= dict.fromkeys(names)
-            while len(self._owed) > _MOST_OWED:
-                del self._owed[next(iter(self._owed))]
+        replies = await self._ask(commands) if commands else []
+        if replies is None:
+            self._owe(names)
+        return replies or []
+
+    def _owe(self, names: list[bytes]) -> None:
+        self._owed |= dict.fromkeys(names)
+        while len(self._owed) > _MOST_OWED:
+            del self._owed[next(iter(self._owed))]
 
     async def _ask(self, commands: list[Command]) -> list[Reply] | None:
         """The replies; None if the cache does not respond or rejects a command."""
@@ -182,9 +224,12 @@ def _record(record: bytes) -> bytes:
     return b"mull:r:" + record.hex().encode()
 
 
-def _set(scope: str, keys: Iterable[str], data: bytes) -> list[Command]:
-    if len(data) > _MOST_CACHED:
-        return [("DEL", *(_anchor(scope, key) for key in keys))]
+def _set(scope: str, anchors: Iterable[bytes], data: bytes) -> list[Command]:
+    """Put a record into the cache, under those of the anchors that have none."""
     record = record_id(scope, data)
-    anchors = [("SET", _anchor(scope, key), record, "EX", _SECONDS) for key in keys]
-    return [("SET", _record(record), data, "EX", _SECONDS), *anchors]
+    named = [("SET", anchor, record, "EX", _SECONDS, "NX") for anchor in anchors]
+    return [("SET", _record(record), data, "EX", _SECONDS), *named]
+
+
+def _set_several(anchor: bytes) -> Command:
+    return ("SET", anchor, _SEVERAL, "EX", _SECONDS)

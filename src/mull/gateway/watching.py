@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from mull.gateway.tokens import client_name
 from mull.neutral.blocks import Value
 from mull.neutral.events import Event, Reclassified, TextDelta, ThinkingDelta, ToolCallDelta
 from mull.neutral.usage import Usage
@@ -78,8 +79,8 @@ class Seen:
         return self._ended is None
 
     @property
-    def client(self) -> str:
-        """The client that sent the request."""
+    def scope(self) -> str:
+        """The scope of the client that sent the request."""
         return self.job.client.scope
 
     @property
@@ -139,7 +140,7 @@ class Subscriber:
 
 class Watch:
     """An observer that keeps the latest requests; `is_on` says whether to keep a new request. The
-    `scope` of its methods is the client whose requests may be seen; None means all."""
+    `scope` of its methods is that of the client whose requests may be seen; None means all."""
 
     def __init__(
         self,
@@ -151,7 +152,7 @@ class Watch:
         self._most, self._most_bytes = most, most_bytes
         self._seen: OrderedDict[int, Seen] = OrderedDict()
         self._size = 0
-        self._done: deque[Summary] = deque(maxlen=_MOST_SUMMARIES)
+        self._done: deque[tuple[str, Summary]] = deque(maxlen=_MOST_SUMMARIES)
         self._subscribers: set[Subscriber] = set()
         self._count = 0
 
@@ -179,7 +180,7 @@ class Watch:
         seen = self._seen.get(id(job))
         if seen is None:
             return
-        self._done.append(seen.end(outcome))
+        self._done.append((seen.scope, seen.end(outcome)))
         self._size += seen.size
         self._publish_state(seen)
         self._trim()
@@ -194,8 +195,8 @@ class Watch:
 
     def summaries(self, scope: str | None = None) -> list[Summary]:
         """All requests in memory, oldest first; those in progress come last."""
-        opened = [one.summary for one in self._seen.values() if one.is_open]
-        return [one for one in (*self._done, *opened) if scope in (None, one.client)]
+        opened = [(one.scope, one.summary) for one in self._seen.values() if one.is_open]
+        return [one for own, one in (*self._done, *opened) if scope in (None, own)]
 
     def search(self, words: str, scope: str | None = None) -> list[str]:
         """The ids of the requests that contain these words."""
@@ -203,13 +204,13 @@ class Watch:
         return [
             seen.id
             for seen in self._seen.values()
-            if scope in (None, seen.client) and seen.holds(wanted)
+            if scope in (None, seen.scope) and seen.holds(wanted)
         ]
 
     def find(self, number: str, scope: str | None = None) -> Seen | None:
         """A request whose content is still kept."""
         for seen in self._seen.values():
-            if seen.id == number and scope in (None, seen.client):
+            if seen.id == number and scope in (None, seen.scope):
                 return seen
         return None
 
@@ -229,7 +230,7 @@ class Watch:
 
     def _publish(self, seen: Seen, message: dict[str, Any]) -> None:
         for subscriber in self._subscribers:
-            if subscriber.scope in (None, seen.client):
+            if subscriber.scope in (None, seen.scope):
                 subscriber.deliver(message)
 
 
@@ -259,7 +260,7 @@ def summary_of(job: Job, outcome: Outcome | None = None, number: str = "") -> Su
     summary = Summary(
         id=number,
         at=time.time() - (time.monotonic() - job.began),
-        client=job.client.scope,
+        client=client_name(job.client.scope),
         speaks=job.client.dialect,
         asked=(job.asked.model or "")[:_LONGEST_NAME],
         provider=target.provider,

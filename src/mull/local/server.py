@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mull.catalog.resolve import resolve
+from mull.dialects.grammar import turn_grammar
 from mull.local import template, untaught
 from mull.local.life import live
 from mull.local.metrics import read_metrics
@@ -69,23 +70,18 @@ def parameters(target: Target, weights: Path, adapter: Path | None, key: str, th
     p.cache_ram_mib = 0  # its default keeps gigabytes of old prompts
     p.ui, p.endpoint_metrics, p.verbosity = False, True, 1
     p.sampling.reasoning_budget_tokens = default_budget(target.facts)
+    # only a grammar of this kind is fed the generation prompt, which says whether it thinks
+    kind = llama.common_grammar_type.COMMON_GRAMMAR_TYPE_OUTPUT_FORMAT
+    assert target.compat.grammar is not None
+    p.sampling.grammar = llama.CommonGrammar(kind, turn_grammar(target.compat.grammar))
     if adapter is None:
         p.chat_template = untaught.CHAT_TEMPLATE
-        _force_to_think(p.sampling)
+        p.sampling.temp, p.sampling.penalty_repeat = _UNTAUGHT_TEMPERATURE, _UNTAUGHT_REPEAT_PENALTY
     else:
         p.chat_template = template.CHAT_TEMPLATE
         p.lora_adapters = [llama.CommonAdapterLoraInfo(str(adapter), 1.0)]
         p.sampling.temp = _TEMPERATURE
     return p
-
-
-def _force_to_think(sampling: Any) -> None:
-    """Make a model think that was never taught to."""
-    llama = _llama()
-    sampling.temp, sampling.penalty_repeat = _UNTAUGHT_TEMPERATURE, _UNTAUGHT_REPEAT_PENALTY
-    # only a grammar of this kind is fed the generation prompt, which says whether it thinks
-    kind = llama.common_grammar_type.COMMON_GRAMMAR_TYPE_OUTPUT_FORMAT
-    sampling.grammar = llama.CommonGrammar(kind, untaught.grammar())
 
 
 def _llama() -> Any:

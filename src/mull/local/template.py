@@ -7,15 +7,7 @@ Whoever changes the template must train the adapter again.
 
 from __future__ import annotations
 
-__all__ = ["BRIEF_BELOW", "CHAT_TEMPLATE", "CLOSE", "CLOSE_TOKENS", "GENERATION_PROMPT", "OPEN"]
-
-OPEN = "<think>"
-CLOSE = "</think>"
-CLOSE_TOKENS = (9617, 17400, 46)
-"""CLOSE in the vocabulary of the weights. The server's budget looks for exactly these tokens: a
-closing tag spelt otherwise would end the thought and still be forced, later, into the answer."""
-
-GENERATION_PROMPT = "<|im_start|>assistant\n"
+__all__ = ["BRIEF_BELOW", "CHAT_TEMPLATE"]
 
 BRIEF_BELOW = 64
 """A budget of fewer tokens has room for a hint only, so the model is told to be brief."""

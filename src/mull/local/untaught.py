@@ -1,19 +1,17 @@
 """The embedded model without its adapter, never taught to think: a template and a grammar make it.
 
-Left alone, it ends its turn inside the thought. The grammar forbids that: it is fed the generation
-prompt first, so it knows whether this turn thinks, and it lets no thinking turn end before the
-closing tag and an answer. A blank line ends the thought.
+Left alone, it ends its turn inside the thought. The grammar forbids that: it lets no thinking turn
+end before the closing tag and an answer. A blank line ends the thought.
 """
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mull.local.template import CLOSE_TOKENS, GENERATION_PROMPT, OPEN
 from mull.local.weights import find_adapter
 from mull.neutral.target import ModelFacts, ReasoningOption, Target
 
-__all__ = ["CHAT_TEMPLATE", "as_installed", "grammar"]
+__all__ = ["CHAT_TEMPLATE", "as_installed"]
 
 _MOST = 256
 """Tokens of a thought: it runs in circles, and more of them are no better."""
@@ -107,18 +105,3 @@ CHAT_TEMPLATE = r"""
 {%- if thinks -%}{{- '<think>' -}}{%- endif -%}
 {%- endif -%}
 """.lstrip("\n")
-
-
-def grammar() -> str:
-    """The grammar (GBNF) of every answer without tools; the server brings its own for those.
-
-    The thought may be empty, so that a budget of nothing can be kept too.
-    """
-    close = " ".join(f"<[{token}]>" for token in CLOSE_TOKENS)
-    prompt = GENERATION_PROMPT.replace("\n", "\\n")
-    return (
-        f'root ::= "{prompt}" ( "{OPEN}" thought {close} "\\n\\n" answer | answer )\n'
-        'thought ::= line? ("\\n" line)* ("\\n" "\\n"?)?\n'
-        "line ::= [^<\\n]+\n"
-        "answer ::= [^<\\n\\r\\t ] .*\n"
-    )

@@ -188,8 +188,13 @@ class _ToolCall:
         for event in events:
             self.add(event)
 
-    def build(self, call_id: str) -> ToolCallBlock:
+    def build(self, call_id: str) -> ToolCallBlock | OpaqueBlock:
+        """The call; without a name, and without a type of its own that says more, it is none."""
         text = self.pieces.join()
+        held = self.wire.data if self.wire else {}
+        if not self.name and "type" not in held:
+            said = {"type": "tool_call", "id": call_id, "arguments": text}
+            return OpaqueBlock({**held, **said}, broken=True)
         value: dict[str, Any] = {}
         kept: str | None = None
         if text:
@@ -204,13 +209,14 @@ class _ToolCall:
 
 
 class _Opaque:
-    __slots__ = ("data",)
+    __slots__ = ("broken", "data")
 
     def __init__(self) -> None:
         self.data: dict[str, Any] = {}
+        self.broken = False
 
     def build(self) -> OpaqueBlock:
-        return OpaqueBlock(self.data)
+        return OpaqueBlock(self.data, broken=self.broken)
 
 
 class Assembler(BlockFinder):
@@ -264,7 +270,8 @@ class Assembler(BlockFinder):
             case ToolCallDelta():
                 self._find_call(event).add(event)
             case OpaqueReceived():
-                self._find(_Opaque, event.key).data = event.data
+                opaque = self._find(_Opaque, event.key)
+                opaque.data, opaque.broken = event.data, event.broken
             case BlockEnded():
                 self._open = None
             case Reclassified():
@@ -315,11 +322,7 @@ class Assembler(BlockFinder):
         if self._end.status is not None:
             return self._end.status
         assert isinstance(self._end, Finished)
-        answered = any(
-            not isinstance(b, ThinkingBlock)
-            and not (isinstance(b, TextBlock) and not b.text.strip())
-            for b in blocks
-        )
+        answered = any(map(_is_answer, blocks))
         if self._end.stop_reason == "length":
             thought = any(isinstance(b, ThinkingBlock) for b in blocks)
             return "truncated_in_reasoning" if thought and not answered else "truncated"
@@ -334,6 +337,14 @@ class Assembler(BlockFinder):
         thinking.pieces, thinking.source_field = text.pieces, event.source_field
         self._found[at] = thinking
         self._open = None
+
+
+def _is_answer(block: Block) -> bool:
+    if isinstance(block, TextBlock):
+        return bool(block.text.strip())
+    return not isinstance(block, ThinkingBlock) and not (
+        isinstance(block, OpaqueBlock) and block.broken
+    )
 
 
 def read_object(text: str) -> dict[str, Any] | None:
@@ -372,7 +383,7 @@ def tell(message: Message, keys: Iterable[str] | None = None) -> Iterator[Event]
                 text = _encode(block.input).decode() if block.arguments is None else block.arguments
                 yield ToolCallDelta(key, block.id, block.name, text, block.signature, block.wire)
             case OpaqueBlock():
-                yield OpaqueReceived(block.data, key)
+                yield OpaqueReceived(block.data, key, block.broken)
         yield BlockEnded(key)
     if message.usage is not None:
         yield UsageReported(message.usage)

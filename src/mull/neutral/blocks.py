@@ -132,18 +132,23 @@ class ToolCallBlock(Value, frozen=True, tag_field="type", tag="tool_call"):
 
 
 class MediaBlock(Value, frozen=True, tag_field="type", tag="media"):
-    """An image, document or audio file: base64 `data` or a `url`."""
+    """An image, document or audio file: base64 `data` or a `url`.
+
+    `wire` holds what else its client wrote in it.
+    """
 
     media_type: str
     data: str | None = None
     url: str | None = None
     name: str | None = None
+    wire: Wire | None = None
 
 
 class ToolResultBlock(Value, frozen=True, tag_field="type", tag="tool_result"):
     """The result of the call `call_id`.
 
-    `diff` is what it changed, as a unified diff for the user; it is never sent.
+    `diff` is what it changed, as a unified diff for the user; it is never sent. `wire` holds what
+    else its client wrote in it.
     """
 
     call_id: str
@@ -151,17 +156,27 @@ class ToolResultBlock(Value, frozen=True, tag_field="type", tag="tool_result"):
     is_error: bool = False
     media: tuple[MediaBlock, ...] = ()
     diff: str = ""
+    wire: Wire | None = None
 
 
 class OpaqueBlock(Value, frozen=True, tag_field="type", tag="opaque"):
     """Data from a provider that mull does not know: kept in place, and sent back to its origin.
 
     `dialect` is whose block it is, if the message has no origin: a client wrote it into its
-    request.
+    request. What is `broken` cannot be what it says it is, such as a call without a name: it is
+    kept, and sent to nobody.
     """
 
     data: dict[str, Any]
     dialect: str | None = None
+    broken: bool = False
+
+    @property
+    def stands_for_earlier(self) -> bool:
+        """Whether it replaces the conversation before it, which may have been given up for it; both
+        APIs that compact on their own servers call it a `compaction`.
+        """
+        return "compaction" in str(self.data.get("type"))
 
 
 Block: TypeAlias = (

@@ -250,8 +250,8 @@ class OverloadedError(ServerError):
 
 
 class TooLongError(RefusedError):
-    """The endpoint says that the request is too long for the model; `overflow` is what it says
-    about its limits (`mull.policy.lengths.Overflow`).
+    """The endpoint says that the request is too long; `overflow` is what it says about its limits
+    (`mull.policy.lengths.Overflow`), None if the request is far below those of the model.
     """
 
     def __init__(self, message: str, *, overflow: Any = None, **said: Any) -> None:

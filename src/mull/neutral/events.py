@@ -108,10 +108,11 @@ class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call"):
 
 
 class OpaqueReceived(Value, frozen=True, tag_field="type", tag="opaque"):
-    """A complete block of a kind mull does not know."""
+    """A complete block of a kind mull does not know; one that is `broken` is not sent back."""
 
     data: dict[str, Any]
     key: Key = None
+    broken: bool = False
 
 
 class BlockEnded(Value, frozen=True, tag_field="type", tag="block_ended"):
@@ -141,12 +142,15 @@ class Warned(Value, frozen=True, tag_field="type", tag="warning"):
 
 
 class ToolRan(Value, frozen=True, tag_field="type", tag="tool_result"):
-    """A tool has run, and this is its result for the model."""
+    """A tool has run, and this is its result for the model; `diff` is what it changed, for the
+    user.
+    """
 
     call_id: str
     name: str
     output: str
     is_error: bool = False
+    diff: str = ""
 
 
 class ToolStarted(Value, frozen=True, tag_field="type", tag="tool_started"):
@@ -249,10 +253,13 @@ class Healed(Value, frozen=True, tag_field="type", tag="healed"):
 
 
 class Finished(Value, frozen=True, tag_field="type", tag="finished"):
-    """The answer ended normally. `status` None leaves it to `assemble`."""
+    """The answer ended normally. `status` None leaves it to `assemble`. `wire` is what else the
+    provider said about the answer as a whole.
+    """
 
     stop_reason: str | None = None
     status: Status | None = None
+    wire: Wire | None = None
 
 
 class Failed(Value, frozen=True, tag_field="type", tag="failed"):

@@ -1,6 +1,6 @@
 """The optional extras: which package each feature needs, and the command that installs it.
 
-`pip install mull` brings msgspec alone. Whatever else a feature needs is imported where the feature
+mull itself brings msgspec alone. Whatever else a feature needs is imported where the feature
 starts, and `missing` is what the user is told if that fails. pyproject.toml says which versions.
 """
 
@@ -11,7 +11,19 @@ from importlib.util import find_spec
 
 from mull.neutral.blocks import Value
 
-__all__ = ["ADAPTERS", "EXTRAS", "Extra", "install_command", "is_installed", "missing"]
+__all__ = [
+    "ADAPTERS",
+    "DISTRIBUTION",
+    "EXTRAS",
+    "Extra",
+    "install_command",
+    "is_installed",
+    "missing",
+]
+
+
+DISTRIBUTION = "mull-reasoning"
+"""What installers call mull: `mull` on the package index is somebody else's project."""
 
 
 class Extra(Value, frozen=True):
@@ -75,13 +87,16 @@ def _is_absent(module: str, error: ImportError) -> bool:
 
 
 def install_command(extra: str) -> str:
-    """The command that installs an extra into the environment of this process."""
+    """The command that installs an extra into the environment of this process. Installers take
+    what is missing from the metadata of the mull that is installed, wherever that came from.
+    """
     from shlex import quote
 
-    if "pipx" in sys.prefix.replace("\\", "/").split("/"):
-        installer = "pipx runpip mull install"
+    folders = sys.prefix.replace("\\", "/").rstrip("/").split("/")
+    if "pipx" in folders:
+        installer = f"pipx runpip {quote(folders[-1])} install"
     elif _is_found("pip"):
         installer = f"{quote(sys.executable)} -m pip install"
     else:  # an environment that uv made
         installer = f"uv pip install --python {quote(sys.executable)}"
-    return f"{installer} 'mull[{extra}]'"
+    return f"{installer} '{DISTRIBUTION}[{extra}]'"

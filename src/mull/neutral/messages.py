@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import dropwhile
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -15,6 +16,7 @@ from mull.neutral.blocks import (
     ToolCallBlock,
     ToolResultBlock,
     Value,
+    Wire,
 )
 from mull.neutral.errors import ConfigError
 from mull.neutral.former import Reader
@@ -22,6 +24,7 @@ from mull.neutral.usage import Usage
 
 __all__ = [
     "FAILED",
+    "PAUSES",
     "Dialect",
     "Message",
     "Origin",
@@ -33,6 +36,7 @@ __all__ = [
     "messages_from_json",
     "messages_to_json",
     "user",
+    "whole_system",
 ]
 
 Dialect: TypeAlias = Literal[
@@ -46,6 +50,9 @@ Status: TypeAlias = Literal[
 ]
 """How an answer ended."""
 _RESULTS = frozenset({ToolResultBlock})
+PAUSES = frozenset({"pause_turn", "compaction"})
+"""The stop reasons of an answer that its provider continues once it gets it back (Anthropic: at a
+hosted tool, and after compaction)."""
 FAILED = "failed"
 """The stop reason of an answer that a failure ended. An interrupted answer has none."""
 
@@ -68,6 +75,8 @@ class Message(Value, frozen=True):
     """One message. `status`, `origin`, `stop_reason` and `usage` belong to assistant messages.
 
     An assistant message without an origin was written outside mull; the caller vouches for it.
+    `wire` holds what else its client wrote in it and in the blocks of an answer, which are replaced
+    by the stored ones.
     """
 
     role: Role
@@ -76,6 +85,7 @@ class Message(Value, frozen=True):
     origin: Origin | None = None
     blocks: tuple[Block, ...] = ()
     usage: Usage | None = None
+    wire: Wire | None = None
 
     @property
     def text(self) -> str:
@@ -106,9 +116,22 @@ class Message(Value, frozen=True):
         return _RESULTS.issuperset(map(type, self.blocks))
 
     @property
+    def is_paused(self) -> bool:
+        """Whether the provider paused this answer and will continue it in the next one."""
+        return self.role == "assistant" and self.stop_reason in PAUSES
+
+    @property
     def is_spoken(self) -> bool:
         """Whether it contains a message of the user; tool results do not count."""
         return self.role == "user" and not self.carries_results
+
+
+def whole_system(system: str, messages: Sequence[Message]) -> tuple[str, tuple[Message, ...]]:
+    """The system prompt with the instructions that the messages begin with, and the rest of them.
+    A prompt in whose parts a client wrote more than text is read as such messages."""
+    rest = tuple(dropwhile(lambda message: message.role == "system", messages))
+    leading = (message.text for message in messages[: len(messages) - len(rest)])
+    return "\n\n".join(filter(None, (system, *leading))), rest
 
 
 def user(text: str) -> Message:

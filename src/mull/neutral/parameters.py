@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from mull.neutral.blocks import Value
 
-__all__ = ["PARAMETERS", "SAMPLING", "ParameterName", "Parameters", "is_said", "said_in"]
+__all__ = ["NUCLEUS", "PARAMETERS", "SAMPLING", "ParameterName", "Parameters", "is_said", "said_in"]
 
 ParameterName: TypeAlias = Literal[
     "temperature",
@@ -30,6 +30,8 @@ ParameterName: TypeAlias = Literal[
 PARAMETERS: tuple[ParameterName, ...] = get_args(ParameterName)
 SAMPLING: tuple[ParameterName, ...] = PARAMETERS[:5]
 """Sampling parameters: a model that rejects one of these rejects them all."""
+NUCLEUS: tuple[ParameterName, ...] = PARAMETERS[:2]
+"""Those that some models accept while they do not think."""
 
 
 class Parameters(Value, frozen=True, kw_only=True):

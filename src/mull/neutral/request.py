@@ -94,11 +94,13 @@ class Note(Value, frozen=True):
 
 
 class AnswerFormat(Value, frozen=True):
-    """The form that the answer must have: any JSON, or JSON that matches a schema."""
+    """The form that the answer must have: any JSON, or JSON that matches a schema. `wire` holds
+    the schema as only the dialect of its client writes it."""
 
     schema: dict[str, Any] | None = None
     name: str | None = None
     strict: bool | None = None
+    wire: Wire | None = None
 
 
 class RequestOptions(Parameters, frozen=True):
@@ -108,8 +110,8 @@ class RequestOptions(Parameters, frozen=True):
     settings about the history still apply. A `format` is requested in the way that the model
     supports: in the prompt only, if `plain_format` says that the endpoint rejected other ways, and
     never by a tool call, if `text_format` says that the caller reads the text. `wire` holds fields
-    of the body that only one dialect has, `cache_marks` the cache markers of `system`, `tools` and
-    `messages`. The fields of `extra_body` are merged into the body, over everything else.
+    of the body that only one dialect has, and `headers` such headers. The fields of `extra_body`
+    are merged into the body, over everything else.
     """
 
     system: str = ""
@@ -123,7 +125,7 @@ class RequestOptions(Parameters, frozen=True):
     text_format: bool = False
     hosted_tools: tuple[HostedTool, ...] = ()
     wire: Wire | None = None
-    cache_marks: dict[str, dict[str, Any]] = {}
+    headers: dict[str, str] = {}
     extra_body: dict[str, Any] = {}
 
 
@@ -147,7 +149,7 @@ class Request(Parameters, frozen=True):
     format: AnswerFormat | None = None
     hosted_tools: tuple[HostedTool, ...] = ()
     wire: Wire | None = None
-    cache_marks: dict[str, dict[str, Any]] = {}
+    headers: dict[str, str] = {}
     extra_body: dict[str, Any] = {}
 
 

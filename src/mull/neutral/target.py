@@ -5,12 +5,12 @@ Compat is how an endpoint behaves on the wire; its JSON and TOML keys are camelC
 key there is an error, because a user wrote it.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mull.neutral.blocks import Value
+from mull.neutral.blocks import ThinkingKind, Value
 from mull.neutral.messages import Dialect, Origin
 from mull.neutral.parameters import ParameterName
 from mull.neutral.thinking import LADDER, Level, TemplateWords, WriterName, as_level
@@ -21,9 +21,27 @@ __all__ = [
     "Limit",
     "ModelFacts",
     "ReasoningOption",
+    "Script",
     "Target",
+    "TurnForm",
     "split_level",
 ]
+
+Script: TypeAlias = Literal[
+    "letters",
+    "accented",
+    "greek",
+    "cyrillic",
+    "semitic",
+    "indic",
+    "symbols",
+    "kana",
+    "han",
+    "hangul",
+]
+"""What a character belongs to: ASCII letters, other Latin letters, Hebrew and Arabic (`semitic`),
+the scripts from Devanagari to Thai and beyond (`indic`), signs and emoji (`symbols`), …
+"""
 
 
 class _Facts(Struct, frozen=True, omit_defaults=True):
@@ -61,19 +79,26 @@ class Limit(_Facts, frozen=True):
 class ModelFacts(_Facts, frozen=True):
     """What is known about a model. Every field has a value for "unknown".
 
-    `tokenizer_scale` is the number of its own tokens per token of a substitute tokenizer. The
-    frames are what the endpoint adds around every request, and around one with tools. Without
-    `offer_tools` it is offered tools only on request; `taught_tools` are the built-in tools that a
-    model can use, if it was taught only a few.
+    `own_reasoning`: the user's own entry says that it reasons, so that it is told to think.
+    `tokenizer_scale` is the number of its own tokens per token of a substitute tokenizer,
+    `tokenizer_scripts` what each character adds to the substitute's count before that, by script;
+    negative where the substitute needs more tokens than the model. The frames are what the endpoint
+    adds around every request, and around one with tools. Without `offer_tools` it is offered tools
+    only on request; `taught_tools` are the built-in tools that a model can use, if it was taught
+    only a few. `forced_tools` and `temperature` say whether it accepts a forced tool, or a
+    temperature and a top_p: `off` only while it does not think, and `required` only that some tool
+    must be called, not which. With `declines_thoughts` it declines a request that contains thinking
+    as text.
     """
 
     name: str | None = None
     family: str | None = None
     reasoning: bool = False
     reasoning_options: tuple[ReasoningOption, ...] = ()
+    own_reasoning: bool = False
     interleaved: bool | Interleaved | None = None
     tool_call: bool | None = None
-    temperature: bool | None = None
+    temperature: bool | Literal["off"] | None = None
     structured_output: bool | None = None
     limit: Limit = Limit()
     cost: dict[str, Any] | None = None
@@ -81,7 +106,8 @@ class ModelFacts(_Facts, frozen=True):
     open_weights: bool | None = None
     input: tuple[str, ...] = ()
     status: str | None = None
-    forced_tools: bool | None = None
+    forced_tools: bool | Literal["off", "required"] | None = None
+    declines_thoughts: bool = False
     offer_tools: bool = True
     thinks_by_default: bool | None = None
     can_be_off: bool | None = None
@@ -90,6 +116,7 @@ class ModelFacts(_Facts, frozen=True):
     tokenizer: str | None = None
     tokenizer_exact: bool = False
     tokenizer_scale: float = 1.0
+    tokenizer_scripts: dict[Script, float] = {}
     frame_tokens: int = 0
     tool_frame_tokens: int = 0
     taught_tools: tuple[str, ...] | None = None
@@ -137,6 +164,16 @@ class ModelFacts(_Facts, frozen=True):
         return self.interleaved.field if isinstance(self.interleaved, Interleaved) else None
 
 
+class TurnForm(Value, frozen=True):
+    """The form of a model's turns, for the grammar of them that a server is given: what the prompt
+    ends with, what opens a thought there, and the tokens that close it.
+    """
+
+    prompt: str
+    open: str
+    close: tuple[int, ...]
+
+
 class Compat(Value, frozen=True):
     """How an endpoint behaves. The defaults are for an unknown one: read everything, send back only
     what it sent, invent nothing.
@@ -144,7 +181,11 @@ class Compat(Value, frozen=True):
     `omits` are parameters that are not sent to it: it rejects them, or may not support them.
     `holds` are values that are fixed there whatever is requested. With `either_sampling` it accepts
     a temperature or a top_p, not both. `system_inside` is the role of a system message within the
-    conversation; if that is the user's, those at the beginning are joined.
+    conversation; if that is the user's, those at the beginning are joined. `reads_thinking_of` are
+    patterns of other models whose thinking the model reads, at the same endpoint and account.
+    `thinking_kind` is what the model shows of its thinking, if the API itself does not say it. One
+    that `ignores_off` thinks although it is told not to. `refused_keys` are names of keys and beta
+    features that clients add for other servers of the dialect, and this one rejects.
     """
 
     reasoning_in: tuple[str, ...] = (
@@ -153,6 +194,7 @@ class Compat(Value, frozen=True):
         "reasoning_text",
         "thinking",
         "reasoning_details",
+        "thinking_blocks",
     )
     reasoning_out: str = "same"
     requires_reasoning: Literal["no", "tool_calls", "all"] = "no"
@@ -160,6 +202,7 @@ class Compat(Value, frozen=True):
     signed_only: bool = False
     thinking_writer: WriterName = "usual"
     thinking_is_guess: bool = False
+    ignores_off: bool = False
     budget_field: str | None = None
     level_budgets: dict[Level, int] = {}
     zero_budget_ends: bool = False
@@ -170,6 +213,9 @@ class Compat(Value, frozen=True):
         ("<think>", "</think>"),
         ("<thinking>", "</thinking>"),
         ("<reasoning>", "</reasoning>"),
+        ("<mm:think>", "</mm:think>"),
+        ("<seed:think>", "</seed:think>"),
+        ("<|START_THINKING|>", "<|END_THINKING|>"),
     )
     starts_in_reasoning: bool = False
     tags_anywhere: bool = False
@@ -193,6 +239,8 @@ class Compat(Value, frozen=True):
     result_media: Literal["user", "tool"] = "user"
     assistant_after_results: bool = False
     binds_thinking: bool = False
+    reads_thinking_of: tuple[str, ...] = ()
+    thinking_kind: ThinkingKind = "raw"
     encrypted_reasoning: bool = True
     auth: (
         Literal[
@@ -208,9 +256,12 @@ class Compat(Value, frozen=True):
         | None
     ) = None
     end_thinking: Literal["llama-control"] | None = None
+    count_thinking: Literal["llama-timings"] | None = None
+    grammar: TurnForm | None = None
     batches: Literal["openai", "anthropic"] | None = None
     batch_price: float = 1.0
     extra_body: dict[str, Any] = {}
+    refused_keys: tuple[str, ...] = ()
 
     @property
     def template_words(self) -> TemplateWords:

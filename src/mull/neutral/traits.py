@@ -44,10 +44,13 @@ class Traits(Value, frozen=True):
     is written, all are read, and a place with a `!` prefix has the opposite meaning. `ranges` are
     their allowed values, `thinking_ranges` those allowed beside thinking (an empty one: none), and
     `defaults` their values if they are omitted. `id_length` is the maximum length of the name of a
-    user or a cache; without `blank_stops` a stop sequence must contain more than spaces. `extras`
-    are other fields that only control the model and so may be sent to another server of the
-    dialect; `usual` are values of other fields that mean the same as omitting them, and `unneeded`
-    the fields that can be ignored without loss.
+    user or a cache; without `blank_stops` a stop sequence must contain more than spaces. `headers`
+    are those by which clients control the model. What else is in a request is sent to servers of
+    the dialect, except for the `attended` fields, unless the server is the provider's own: mull
+    does what they ask for. A request with `unserved` fields is refused: its answer would lack what
+    the client would read in it, such as more answers. `usual` are values of fields that mean the
+    same as omitting them, and `unneeded` the fields that mean nothing to a server of another
+    dialect, or that mull itself attends to.
     """
 
     usual_writer: WriterName
@@ -77,6 +80,8 @@ class Traits(Value, frozen=True):
     defaults: Mapping[ParameterName, Any] = {}
     id_length: int | None = None
     blank_stops: bool = True
-    extras: frozenset[str] = frozenset()
+    headers: frozenset[str] = frozenset()
+    unserved: frozenset[str] = frozenset()
+    attended: frozenset[str] = frozenset()
     usual: Mapping[str, Any] = {}
     unneeded: frozenset[str] = frozenset()

@@ -1,9 +1,10 @@
 """Whether a tool call runs, needs approval, or is refused.
 
 Rules are `TOOL` or `TOOL(PATTERN)`. In this order: a deny rule refuses, whatever else applies; a
-call that changes nothing and needs no approval runs; read-only mode refuses calls that change
-something; `yes` runs the rest; `accept-edits` runs changes to ordinary files in the working folder;
-an allow rule runs the call, unless the tool has changed; everything else needs approval.
+call that changes nothing and needs no approval runs, and so does a command that is known only to
+look; read-only mode refuses calls that change something; `yes` runs the rest; `accept-edits` and
+`auto` run changes to ordinary files in the working folder; an allow rule runs the call, unless the
+tool has changed; `auto` runs other commands in the sandbox; everything else needs approval.
 
 What a pattern is matched against depends on the tool: a path inside the working folder, a command,
 or the arguments as JSON. Allow rules are read narrowly and deny rules broadly, so that what a
@@ -19,10 +20,10 @@ from typing import Literal, TypeAlias
 from mull.neutral.blocks import Value
 from mull.neutral.errors import SettingError
 from mull.neutral.patterns import pattern
-from mull.policy.commands import allow_parts, deny_parts
+from mull.policy.commands import deny_parts
 from mull.policy.globs import escape, fixed_start, has_wildcard, path_matches, text_matches
-from mull.policy.hazards import is_hazardous
-from mull.policy.protected import is_protected, names_protected
+from mull.policy.harmless import Judged, LexicalLook, Part, judge
+from mull.policy.protected import folded, is_protected, names_protected
 from mull.settings.words import quote
 
 __all__ = [
@@ -37,9 +38,11 @@ __all__ = [
     "suggest",
 ]
 
-Mode: TypeAlias = Literal["ask", "accept-edits", "yes", "read-only"]
+Mode: TypeAlias = Literal["auto", "ask", "accept-edits", "yes", "read-only"]
 Effect: TypeAlias = Literal["allow", "deny"]
 
+_HOST = pattern(r"https?://[\w.-]+(?::\d+)?/")
+"""How an address begins that a rule has named: the star stands for what is below."""
 _RULE = pattern(r"([^()\s]+)(?:\((.+)\))?", re.DOTALL)
 
 
@@ -47,13 +50,20 @@ class Subject(Value, frozen=True):
     """What a call is about, and how patterns are matched against it.
 
     A path is relative to the working folder, and `full` is the absolute one. What is `guarded`, a
-    read-only file, is allowed only by a rule that names exactly this file.
+    read-only file, is allowed only by a rule that names exactly this file. A command is `judged`
+    where its words can be looked up.
     """
 
     kind: Literal["path", "command", "text"]
     text: str
     full: str = ""
     guarded: bool = False
+    judged: Judged | None = None
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether it is a command that is known only to look at files in the folder."""
+        return self.judged is not None and not self.judged.reason
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -90,10 +100,13 @@ class Rule(Value, frozen=True):
 
 
 class Decision(Value, frozen=True):
-    """What happens to a call; `reason` says why it is refused."""
+    """What happens to a call; `reason` says why it is refused. A `confined` command runs only in
+    the sandbox.
+    """
 
     verdict: Literal["run", "ask", "refuse"]
     reason: str = ""
+    confined: bool = False
 
 
 def parse_rule(effect: Effect, text: str, where: str = "") -> Rule:
@@ -120,12 +133,16 @@ def decide(asked: Asked, mode: Mode, rules: Iterable[Rule]) -> Decision:
             return Decision("refuse", f"the rule {rule.text}{where} denies it")
     if not (asked.changes or asked.asks or asked.altered):
         return Decision("run")
+    if asked.subject.is_harmless:  # where there is a sandbox, nothing depends on that being right
+        return Decision("run", confined=mode == "auto")
     if mode == "read-only" and asked.changes:
         return Decision("refuse", f"mull is in read-only mode and {asked.tool} changes something")
-    if mode == "yes" or (mode == "accept-edits" and _is_plain_edit(asked)):
+    if mode == "yes" or (mode in ("accept-edits", "auto") and _is_plain_edit(asked)):
         return Decision("run")
     if not asked.altered and _is_allowed(asked, rules):
         return Decision("run")
+    if mode == "auto" and asked.subject.kind == "command" and not asked.altered:
+        return Decision("run", confined=True)
     return Decision("ask")
 
 
@@ -139,12 +156,20 @@ def suggest(asked: Asked) -> tuple[str, ...]:
         patterns = _path_patterns(subject.text)
         fitting = patterns[:1] if subject.guarded else patterns
         return tuple(f"{asked.tool}({pattern})" for pattern in fitting)
-    words = subject.text.split()
-    if allow_parts(subject.text) == [subject.text.strip()] and _names_an_action(words):
-        wide = f"{words[0]} {words[1]} *"
-        if _allows_command(wide, subject.text.strip()):
-            return (f"{asked.tool}({exact})", f"{asked.tool}({wide})")
-    return (f"{asked.tool}({exact})",)
+    wide = _wide_pattern(subject)
+    return (f"{asked.tool}({exact})", *([f"{asked.tool}({wide})"] if wide else []))
+
+
+def _wide_pattern(subject: Subject) -> str:
+    """The narrowest pattern with a star that allows a command: `pytest *`, `git commit *`. Empty if
+    more than one of its parts needs a rule, or a star would not cover its words.
+    """
+    open_parts = [part for part in _judged(subject, ()).parts if part.reason]
+    if len(open_parts) != 1 or not (name := open_parts[0].name):
+        return ""
+    words = open_parts[0].words
+    pattern = f"{escape(' '.join(words[:name]))} *"
+    return pattern if _covers(pattern, open_parts[0]) else ""
 
 
 def _path_patterns(path: str) -> list[str]:
@@ -155,24 +180,29 @@ def _path_patterns(path: str) -> list[str]:
     return [exact, *([f"{escape(folder)}/**"] if folder else []), "**"]
 
 
-def _names_an_action(words: list[str]) -> bool:
-    """`git status -s` and `npm test` do, `rm -rf x` does not: its options determine what it
-    does.
-    """
-    return len(words) > 1 and all(re.fullmatch(r"[\w.][\w.:/-]*", word) for word in words[:2])
-
-
-def _is_allowed(asked: Asked, rules: Iterable[Rule]) -> bool:
-    """A rule allows all of it, or each part of the command has a rule that does."""
-    rules = [rule for rule in rules if rule.effect == "allow" and _is_of(rule, asked)]
+def _is_allowed(asked: Asked, every: Iterable[Rule]) -> bool:
+    """A rule allows all of it, or each part of the command is harmless or has a rule that does."""
+    rules = [rule for rule in every if rule.effect == "allow" and _is_of(rule, asked)]
     if any(rule.argument is None or _fits_whole(rule.argument, asked.subject) for rule in rules):
         return True
     if not rules or asked.subject.kind != "command":
         return False
-    parts = allow_parts(asked.subject.text)
-    return parts is not None and all(
-        any(_allows_command(rule.argument or "", part) for rule in rules) for part in parts
+    parts = _judged(asked.subject, every).parts
+    return bool(parts) and all(
+        not part.reason or any(_covers(rule.argument or "", part) for rule in rules)
+        for part in parts
     )
+
+
+def _judged(subject: Subject, rules: Iterable[Rule]) -> Judged:
+    """The command's parts; judged by their look alone if nothing was looked up."""
+    denying = [rule for rule in rules if rule.effect == "deny"]
+
+    def is_denied(path: str) -> bool:
+        asked = Asked("read", False, Subject("path", path))
+        return any(_denies(rule, asked) for rule in denying)
+
+    return subject.judged or judge(subject.text, LexicalLook(is_denied))
 
 
 def _is_plain_edit(asked: Asked) -> bool:
@@ -215,7 +245,7 @@ def _denies(rule: Rule, asked: Asked) -> bool:
         return True
     if subject.kind == "path":
         paths = (above for path in subject.names for above in _upward(path))
-        return any(_path_fits(pattern, path, ignore_case=True) for path in paths)
+        return any(_path_fits(folded(pattern), folded(path), ignore_case=True) for path in paths)
     if subject.kind == "command":
         return any(_command_fits(pattern, part) for part in deny_parts(subject.text))
     return text_matches(pattern, subject.text, ignore_case=True)
@@ -237,11 +267,22 @@ def _command_fits(pattern: str, command: str) -> bool:
     )
 
 
-def _allows_command(pattern: str, command: str) -> bool:
-    """What a star stands for may not write or execute: that has to be named."""
-    if not _command_fits(pattern, command):
+def _covers(pattern: str, part: Part) -> bool:
+    """Whether the pattern allows this command. What a star stands for must be known to be harmless;
+    the program has to be named.
+    """
+    if not _command_fits(pattern, part.text) or part.is_redirected:
         return False
-    return not (has_wildcard(pattern) and is_hazardous(command, len(fixed_start(pattern))))
+    if not has_wildcard(pattern):
+        return True
+    star, end = len(fixed_start(pattern)), -1
+    for place, word in enumerate(part.words):
+        begin, end = end + 1, end + 1 + len(word)
+        if end <= star or (place not in part.bad and place not in part.programs):
+            continue
+        if place in part.programs or not _HOST.match(word[: star - begin] if star > begin else ""):
+            return False
+    return True
 
 
 def _upward(path: str) -> list[str]:

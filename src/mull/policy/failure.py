@@ -118,7 +118,7 @@ _SHARE = Meaning(
     _LENGTH,
     "this request exceeds what the account may send per minute",
     "compress the conversation, or limit the answer with --max-tokens",
-    texts=rf"request too large for .{{0,200}}?\blimit:? {_N}, requested:? {_N}",
+    texts=rf"request too large for .{{0,200}}?\blimit:? (?P<share>{_N}), requested:? {_N}",
     error=TooLongError,
 )
 """Groq and OpenAI, with the status and code of a rate limit. Waiting never helps."""
@@ -187,8 +187,8 @@ _MEANINGS = (
     ),
     Meaning(
         _LENGTH,
-        "the request is too large",
-        "compress the conversation",
+        "the request is too large for the endpoint, or for a proxy before it",
+        "send fewer or smaller attachments, or compress the conversation",
         statuses=(413,),
         error=TooLongError,
     ),
@@ -262,9 +262,11 @@ def overflow_of(failure: Failure) -> Overflow | None:
     meaning = meaning_of(failure)
     if meaning.name != _LENGTH:
         return None
+    if meaning is _SHARE:  # the numbers are the account's, and say nothing of the window
+        share = re.search(_SHARE.texts or "", plain(failure), re.IGNORECASE)
+        return Overflow(share=int(share["share"].replace(",", "")) if share else None)
     found = read_overflow(plain(failure), failure.body)
-    is_sure = meaning.statuses or meaning is _SHARE  # not a window: the numbers are the account's
-    return Overflow() if found is None and is_sure else found
+    return Overflow() if found is None and meaning.statuses else found
 
 
 def plain(failure: Failure) -> str:

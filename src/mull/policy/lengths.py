@@ -152,12 +152,15 @@ _BODY = {"n_ctx": "window", "n_prompt_tokens": "held"}
 
 
 class Overflow(Value, frozen=True):
-    """The numbers that a rejection for length names; None is missing."""
+    """The numbers that a rejection for length names; None is missing. The `share` is what the
+    account may send at once, whatever the model's window.
+    """
 
     window: int | None = None
     input: int | None = None
     held: int | None = None
     asked: int | None = None
+    share: int | None = None
 
     @property
     def limit(self) -> int | None:

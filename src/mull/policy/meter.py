@@ -4,7 +4,10 @@ from both.
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Literal, TypeAlias
+
+from msgspec.structs import astuple, replace
 
 from mull.neutral.blocks import Value
 from mull.policy.parts import Parts
@@ -22,16 +25,16 @@ FULL_FROM = 0.9
 class Meter(Value, frozen=True):
     """The context before the next request.
 
-    `effective` is what the request contains by our count, `raw` what the log contains, `reported`
-    what the provider reported for the last request to this target, `estimate` the best estimate.
+    `effective` is the displayed count: what the request holds, by our own count corrected by what
+    the provider `reported` for the last request to this target. `counted` is our own count of its
+    parts, `stored` that of everything in the log, `raw` the total of the latter.
     """
 
     effective: int
     raw: int
-    estimate: int
     window: int | None
     usable: int | None
-    parts: Parts
+    counted: Parts
     stored: Parts
     counter: str
     exact: bool
@@ -39,12 +42,12 @@ class Meter(Value, frozen=True):
 
     def __str__(self) -> str:
         """`123000/212000`; an unknown window is a question mark."""
-        return f"{self.estimate}/{self.window or '?'}"
+        return f"{self.effective}/{self.window or '?'}"
 
     @property
     def share(self) -> float | None:
         """The used share of the usable window."""
-        return self.estimate / self.usable if self.usable else None
+        return self.effective / self.usable if self.usable else None
 
     @property
     def fullness(self) -> Fullness:
@@ -54,26 +57,34 @@ class Meter(Value, frozen=True):
     @property
     def thinking_left_out(self) -> int:
         """Tokens of stored thinking that are not sent."""
-        return max(self.stored.thinking - self.parts.thinking, 0)
+        return max(self.stored.thinking - self.counted.thinking, 0)
 
     @property
     def other_left_out(self) -> int:
         """Tokens of anything else that is stored but not sent."""
-        return max(self.raw - self.effective - self.thinking_left_out, 0)
+        return max(self.raw - self.counted.total - self.thinking_left_out, 0)
+
+    @property
+    def parts(self) -> Parts:
+        """What the effective count consists of; the parts add up to it.
+
+        What the provider counts beyond our own count is a part of its own, because it may be
+        anything, such as a prompt that a proxy adds. If it counts less, our counts were too high,
+        and each part is reduced in proportion.
+        """
+        surplus = self.effective - self.counted.total
+        if surplus >= 0:
+            return replace(self.counted, surplus=surplus)
+        shares, whole = list[int](), self.counted.total
+        for upto in accumulate(astuple(self.counted)):
+            shares.append(round(self.effective * upto / whole) - sum(shares))
+        return Parts(*shares)
 
     @property
     def rows(self) -> tuple[tuple[str, int], ...]:
-        """The parts of the request, for a table: names and tokens, without empty ones.
-
-        They add up to the estimate: each part has its share of what the provider counts.
-        """
-        held = [(words, getattr(self.parts, name)) for name, words in _WORDS.items()]
-        rows, counted, told = list[tuple[str, int]](), 0, 0
-        for words, tokens in held:
-            counted += tokens
-            upto = round(self.estimate * counted / self.effective) if self.effective else 0
-            rows.append((words, upto - told))
-            told = upto
+        """The parts for a table: names and tokens, without empty ones."""
+        held = self.parts
+        rows = ((words, getattr(held, name)) for name, words in _WORDS.items())
         return tuple(row for row in rows if row[1])
 
 
@@ -87,6 +98,7 @@ _WORDS = {
     "calls": "tool calls",
     "results": "tool results",
     "other": "media and other",
+    "surplus": "provider counts more",
 }
 
 
@@ -100,12 +112,11 @@ def fullness(share: float | None) -> Fullness:
 def meter_of(prepared: Prepared) -> Meter:
     """How much of the context window a prepared request takes, and what takes it."""
     return Meter(
-        effective=prepared.tokens,
+        effective=prepared.estimate,
         raw=prepared.raw_tokens,
-        estimate=prepared.estimate,
         window=prepared.window,
         usable=prepared.usable,
-        parts=prepared.parts,
+        counted=prepared.parts,
         stored=prepared.stored,
         counter=prepared.counter,
         exact=prepared.exact,

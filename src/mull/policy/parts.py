@@ -30,7 +30,7 @@ class Parts(Value, frozen=True):
     """Tokens by purpose. Parts of messages add up to the parts of a request.
 
     `frame` is what the endpoint itself adds around a request; `other` is media, and what only the
-    model's maker understands.
+    model's maker understands; `surplus` is what the provider counts beyond all of these.
     """
 
     frame: int = 0
@@ -42,6 +42,7 @@ class Parts(Value, frozen=True):
     results: int = 0
     thinking: int = 0
     other: int = 0
+    surplus: int = 0
 
     @property
     def total(self) -> int:

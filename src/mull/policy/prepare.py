@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mull.dialects.extras import extra_names
 from mull.dialects.traits import TRAITS
 from mull.history.log import Log
 from mull.neutral.blocks import Value
@@ -56,7 +57,7 @@ from mull.policy.view.intake import intake_of
 from mull.policy.view.log import LogView, Memory
 from mull.policy.view.media import check_question
 from mull.policy.view.notes import view_notes
-from mull.policy.view.turn import Rules, chain_lacks_thought, is_open_chain
+from mull.policy.view.turn import Rules, chain_lacks_thought, check_beginning, is_open_chain
 from mull.settings.layers import Snapshot
 from mull.settings.presets import preset_values
 
@@ -121,7 +122,7 @@ class Prepared(Value, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """The effective count: the tokens in the request."""
+        """The tokens in the request by our own count; `estimate` is the one that is shown."""
         return self.parts.total
 
     @property
@@ -207,10 +208,12 @@ def prepare(
 
     Raises:
         BudgetError: the user's budget or limits are impossible for this target.
-        LocalError: the question contains nothing that the model accepts.
+        LocalError: the question contains nothing that the model accepts, a tool is forced that
+            cannot be, or the model cannot read what stands for the beginning of the conversation.
     """
     if log.active:
         check_question(log.active[-1], target)
+        check_beginning(log.active, target.origin, home or target.origin)
     made = Made(log, snapshot, conversation, counter, home or target.origin, amendment)
     asked = _asked(made, target)
     conversation = _with_wire_names(asked, target)
@@ -226,7 +229,7 @@ def prepare(
         target=target,
         parts=settled.fixed + history.parts,
         stored=settled.fixed + view.stored,
-        estimate=settled.held.estimate - gone,
+        estimate=settled.held.without(gone, (settled.fixed + view.parts).total),
         characters=settled.held.characters - gone,
         reported=settled.held.reported,
         window=window,
@@ -238,10 +241,13 @@ def prepare(
             *planned.notes,
             *parameters.notes,
             *foreign_notes(made.options, target),
+            *_refused_notes(made, view, target),
             *view_notes(view.tally, view.news, target.name),
+            *_handoff_notes(view, snapshot, target),
             *history.notes,
             *format_notes(amend_options(made.options, amendment), target),
             *_name_notes(asked, conversation),
+            *(Note("model", text) for text in target.notes),
             *_cache_notes(snapshot),
             *_counter_notes(counter),
         ),
@@ -290,6 +296,13 @@ class _Count(Struct, frozen=True):
     estimate: int
     reported: int | None
 
+    def without(self, gone: int, tokens: int) -> int:
+        """The estimate without `gone` of the `tokens` in the request. Where the provider counts
+        less than we do, that is less than `gone`."""
+        if not gone:
+            return self.estimate
+        return self.estimate - round(gone * min(self.estimate / tokens, 1))
+
 
 class _Settled(Struct, frozen=True):
     view: LogView
@@ -334,7 +347,8 @@ def _count(made: Made, target: Target, view: LogView, fixed: Parts) -> _Count:
     last = made.amendment.counted or last_report(made.log, target.origin, characters)
     if last is None:
         return _Count(characters, tokens, None)
-    return _Count(characters, corrected(tokens, characters, last), last.input)
+    estimate = corrected(tokens, characters, last, view.parts.thinking)
+    return _Count(characters, estimate, last.input)
 
 
 class _History(Struct, frozen=True):
@@ -350,7 +364,8 @@ def _history(made: Made, view: LogView, target: Target) -> _History:
     """The amended view; for a model that binds its thinking to the prompt, without thinking that no
     longer matches."""
     messages, parts = view.sent(), view.parts
-    amended = amend_messages(messages, made.amendment, target.dialect)
+    refused = frozenset(target.compat.refused_keys)
+    amended = amend_messages(messages, made.amendment, target.dialect, refused)
     if amended is not messages:
         parts = count_parts(amended, view.count)
     if not target.compat.binds_thinking:
@@ -376,18 +391,21 @@ def _rules(made: Made, target: Target, planned: Planned) -> Rules:
 
 def _make_rules(made: Made, target: Target, planned: Planned) -> Rules:
     snapshot, left_out = made.snapshot, made.amendment.thoughts
-    off = wish_of(snapshot).level == "none"
+    off = wish_of(snapshot).level == "none" and not target.compat.ignores_off
+    # a thought from a server that nobody knows shows that it did not hear off, or not yet
+    thinks = planned.thinks or (off and not target.known)
     return Rules(
         origin=target.origin,
         home=made.home,
-        intake=intake_of(target, thinks=planned.thinks, only=made.field, left_out=left_out),
+        intake=intake_of(target, thinks=thinks, only=made.field, left_out=left_out),
+        reads=target.compat.reads_thinking_of,
         include=snapshot["reasoning.includeInContext"],
         strip=snapshot["reasoning.stripFromContext"],
-        handoff=snapshot["reasoning.handoff"],
+        handoff="drop" if target.facts.declines_thoughts else snapshot["reasoning.handoff"],
         off=off,
         required=planned.thinks and target.compat.requires_reasoning != "no",
-        returned=planned.thinks and not off,
-        forbidden=not planned.thinks and TRAITS[target.dialect].off_forbids_thoughts,
+        returned=thinks,
+        forbidden=not thinks and TRAITS[target.dialect].off_forbids_thoughts,
         carried_only=TRAITS[target.dialect].needs_carriers_only,
         condense_over=snapshot["reasoning.condenseOver"],
         input=target.facts.input,
@@ -492,10 +510,28 @@ def _request(
         format=options.format,
         hosted_tools=options.hosted_tools,
         wire=options.wire,
-        cache_marks=options.cache_marks,
+        headers=options.headers,
         extra_body=options.extra_body,
         **said_in(options),
     )
+
+
+def _refused_notes(made: Made, view: LogView, target: Target) -> list[Note]:
+    """What the caller added and the endpoint is known not to accept."""
+    refused = target.compat.refused_keys
+    if not refused:
+        return []
+    names = extra_names(made.options, view.sent(), target.dialect)
+    gone = [name for name in names if name in refused]
+    text = f"not sent: {', '.join(gone)}: {target.name} rejected it before"
+    return [Note("parameters", text, warning=True)] if gone else []
+
+
+def _handoff_notes(view: LogView, snapshot: Snapshot, target: Target) -> list[Note]:
+    if snapshot["reasoning.handoff"] != "text" or not target.facts.declines_thoughts:
+        return []
+    text = f"not sent as text: {target.name} declines requests that contain thinking as text"
+    return [Note("reasoning.handoff", text, warning=True)] if view.tally.foreign else []
 
 
 def _cache_notes(snapshot: Snapshot) -> list[Note]:

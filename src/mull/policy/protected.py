@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import unicodedata
 
-from mull.policy.globs import text_matches
+from mull.policy.globs import text_matches, text_matches_any
 
-__all__ = ["is_protected", "names_protected"]
+__all__ = ["folded", "is_protected", "names_protected"]
 
 _NAMES = tuple(
     """
@@ -48,12 +48,18 @@ def names_protected(pattern: str, path: str) -> bool:
 
 
 def _fits(name: str) -> bool:
-    return any(text_matches(protected, name) for protected in _NAMES)
+    return text_matches_any(_NAMES, name)
 
 
 def _parts(path: str) -> list[str]:
-    """The names in a path as a file system may interpret them: some ignore case, and invisible
-    characters.
+    return folded(path).split("/")
+
+
+def folded(path: str) -> str:
+    """The path as a file system may interpret it: some ignore case, invisible characters, and the
+    difference between forms of a letter.
     """
+    if path.isascii():
+        return path.lower()
     seen = "".join(char for char in path if unicodedata.category(char) != "Cf")
-    return unicodedata.normalize("NFKC", seen).lower().split("/")
+    return unicodedata.normalize("NFKC", seen).lower()

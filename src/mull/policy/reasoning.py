@@ -13,11 +13,9 @@ import msgspec
 
 from mull.neutral.blocks import ThinkingBlock
 from mull.neutral.messages import Message
-from mull.policy.tokens import CHARACTERS, Counter, count_block
 
 __all__ = [
     "StripPolicy",
-    "estimate_thinking_tokens",
     "extract_thinking_blocks",
     "filter_thinking_for_context",
     "has_thinking",
@@ -62,15 +60,6 @@ def thinking_to_reasoning_field(blocks: Iterable[ThinkingBlock]) -> str | None:
         between = "\n\n" if text and block.kind == "summary" else ""
         text += between + block.thought if block.thought else ""
     return text or None
-
-
-def estimate_thinking_tokens(
-    content: Message | Iterable[Message] | Iterable[ThinkingBlock], counter: Counter = CHARACTERS
-) -> int:
-    """The tokens of the thinking in blocks or messages (REQ-THINK-002.4)."""
-    parts = (content,) if isinstance(content, Message) else content
-    blocks = [b for p in parts for b in (p.thinking if isinstance(p, Message) else (p,))]
-    return sum(count_block(block, counter) for block in blocks)
 
 
 def starts_turn(message: Message) -> bool:

@@ -26,7 +26,9 @@ one the difference is mostly what the endpoint adds to every request.
 LEAST_RATE, MOST_RATE = 0.25, 2.0
 """Tokens per token counted by characters."""
 LEAST_SHARE = 0.5
-"""The minimum of the estimate relative to our own count: hidden content can only add to it."""
+"""The minimum of the estimate relative to our own count without thinking: hidden content can only
+add to it, but an endpoint may discard thinking that it is sent.
+"""
 
 
 class Reported(Value, frozen=True):
@@ -62,10 +64,12 @@ def _spoken(message: Message) -> int:
     return MESSAGE_OVERHEAD + count_blocks(said, CHARACTERS)
 
 
-def corrected(tokens: int, characters: int, last: Reported) -> int:
-    """The estimate for a request of so many `tokens` by our own count, and by `characters`."""
+def corrected(tokens: int, characters: int, last: Reported, thinking: int = 0) -> int:
+    """The estimate for a request of so many `tokens` by our own count, and by `characters`;
+    `thinking` are those of earlier thinking.
+    """
     rate = tokens / characters if characters else 1.0
     if last.counted >= TELLING:
         rate = min(max(last.input / last.counted, LEAST_RATE), MOST_RATE)
     moved = last.input + (characters - last.counted) * rate
-    return round(max(moved, tokens * LEAST_SHARE))
+    return round(max(moved, (tokens - thinking) * LEAST_SHARE))

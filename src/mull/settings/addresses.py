@@ -9,7 +9,7 @@ from __future__ import annotations
 from mull.neutral.patterns import pattern
 from mull.settings.words import looks_secret
 
-__all__ = ["ADDRESS_KEY", "is_secret_part", "without_secrets"]
+__all__ = ["ADDRESS_KEY", "hidden_key", "is_secret_pair", "is_secret_part", "without_secrets"]
 
 ADDRESS_KEY = "BASE_URL_KEY"
 _RANDOM = pattern(r"(?=[^/]*\d)(?=[^/]*[A-Za-z])[A-Za-z0-9_~.-]{20,}")
@@ -32,10 +32,25 @@ def without_secrets(url: str) -> str:
     return f"{scheme}://{'/'.join((host.rpartition('@')[2], *kept))}{asked}{pairs}"
 
 
+def hidden_key(stored: str | None) -> str | None:
+    """What to tell the user if an address was stored without the key that it holds."""
+    if ADDRESS_KEY not in (stored or ""):
+        return None
+    return (
+        f"the base URL contains what looks like a key; it is stored as {stored}: give it again, "
+        f"or set {ADDRESS_KEY}, to continue later"
+    )
+
+
 def _hidden_value(pair: str) -> str:
     name, given, value = pair.partition("=")
-    is_secret = bool(_SECRET_NAME.search(name)) or is_secret_part(value) or is_secret_part(name)
+    is_secret = is_secret_pair(name, value)
     return f"{name if given else 'key'}={_HIDDEN}" if is_secret else pair
+
+
+def is_secret_pair(name: str, value: str) -> bool:
+    """Whether a part of a query looks like a key, by its name or its value."""
+    return bool(_SECRET_NAME.search(name)) or is_secret_part(value) or is_secret_part(name)
 
 
 def is_secret_part(part: str) -> bool:

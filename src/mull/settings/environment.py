@@ -13,12 +13,14 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from mull.neutral.errors import SettingError
-from mull.settings.model import parse_model
+from mull.settings.layers import check_agreement, said_words
+from mull.settings.model import parse_model, split_model
 from mull.settings.registry import (
     CLEARING_WORDS,
     REGISTRY,
     SettingValue,
     find,
+    format_value,
     parse,
 )
 from mull.settings.words import closest, quote
@@ -69,12 +71,19 @@ def read_environment(environ: Mapping[str, str]) -> Environment:
         if key in own and own[key] != value:
             raise SettingError(f"{set_by[key]} and {name} disagree about {key}: keep one of them")
         own[key], set_by[key] = value, name
-    return Environment(
-        values={**short, **own},
-        model=_model(environ),
-        debug=environ.get("DEBUG") == "1",
-        warnings=warnings,
-    )
+    model, values = _model(environ), {**short, **own}
+    by_name = split_model(model)[1] if model else {}
+    beside = {key: value for key, value in values.items() if key not in by_name}
+    try:
+        check_agreement(said_words(values), said_words(values))
+        check_agreement(said_words(beside), said_words(by_name, model))
+    except SettingError as error:
+        warnings = (*warnings, f"in the environment {error}")
+    for key, value in by_name.items():
+        if values.get(key, value) != value:
+            told = f"{_MODEL} is {quote(model or '')}: {key}={format_value(values[key])} in the"
+            warnings = (*warnings, f"{told} environment holds for other models only")
+    return Environment(values, model, environ.get("DEBUG") == "1", warnings)
 
 
 def _squash(name: str) -> str:

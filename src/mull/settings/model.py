@@ -10,7 +10,7 @@ from mull.neutral.target import split_level
 from mull.settings.registry import SettingValue, parse
 from mull.settings.words import quote, quote_value
 
-__all__ = ["parse_model", "split_model"]
+__all__ = ["is_same_model", "parse_model", "split_model"]
 
 
 def parse_model(raw: object) -> str:
@@ -46,5 +46,12 @@ def split_model(name: str) -> tuple[str, dict[str, SettingValue]]:
         )
     if isinstance(level, int):
         return model, {"reasoning.maxTokens": parse("reasoning.maxTokens", level)}
-    # a budget from anywhere below would win over the level, so it goes
-    return model, {"reasoning.effort": level, "reasoning.maxTokens": None}
+    return model, {"reasoning.effort": level}
+
+
+def is_same_model(name: str | None, other: str | None) -> bool:
+    """Whether two names without levels mean the same model: one may leave the provider out."""
+    if name is None or other is None:
+        return False
+    short, long = sorted((f"/{name}", f"/{other}"), key=len)
+    return long.endswith(short)

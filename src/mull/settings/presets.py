@@ -1,7 +1,8 @@
 """What a model's facts ask of the settings: the layer just above the defaults.
 
 The default of `reasoning.includeInContext` stays false (BR-001). A model that the catalog marks
-as needing its reasoning back gets it by preset, where the user sees it and can override it.
+as needing its reasoning back, or whose provider advises sending it, gets it by preset, where the
+user sees it and can override it.
 The field it comes back in is the endpoint's affair (compat), not a setting: `reasoning.fieldName`
 would also narrow what is read.
 """
@@ -9,9 +10,12 @@ would also narrow what is read.
 from __future__ import annotations
 
 from mull.neutral.target import ModelFacts
+from mull.settings.layers import Snapshot
 from mull.settings.registry import SettingValue, parse_all
 
-__all__ = ["preset_values"]
+__all__ = ["preset_told", "preset_values"]
+
+_INCLUDE = "reasoning.includeInContext"
 
 
 def preset_values(facts: ModelFacts) -> dict[str, SettingValue]:
@@ -22,5 +26,17 @@ def preset_values(facts: ModelFacts) -> dict[str, SettingValue]:
     """
     derived: dict[str, SettingValue] = {}
     if facts.interleaved:
-        derived["reasoning.includeInContext"] = True
+        derived[_INCLUDE] = True
     return {**derived, **parse_all(facts.presets)}
+
+
+def preset_told(name: str, facts: ModelFacts, snapshot: Snapshot) -> str | None:
+    """What the preset in effect does for a model of this name, and why; None without one."""
+    if snapshot.origin(_INCLUDE) != "preset":
+        return None
+    if not snapshot[_INCLUDE]:
+        return f"{name} does without its earlier thinking; a preset leaves it out"
+    if facts.interleaved:
+        field = f", in {facts.returns_in}" if facts.returns_in else ""
+        return f"{name} requires its thinking back{field}; a preset sends it"
+    return f"{name} makes use of its earlier thinking; a preset sends it"

@@ -1,7 +1,8 @@
 """What a profile is and what its JSON looks like.
 
-A profile holds provider, model, parameters and every setting that was chosen (REQ-THINK-006.6),
-also where the choice is the default, and never a secret. null means that a setting was chosen to be
+A profile holds provider, model, the address where they were reached if it is not the provider's
+own, parameters and every setting that was chosen (REQ-THINK-006.6), also where the choice is the
+default, and never a secret. null means that a setting was chosen to be
 unset. Reading checks everything before it returns anything, so a damaged profile, or one from a
 newer mull, changes nothing. Where the file lies is the store's affair.
 """
@@ -18,6 +19,7 @@ from msgspec import Struct
 from mull.neutral.errors import ProfileError, SettingError
 from mull.neutral.patterns import pattern
 from mull.neutral.target import Target
+from mull.settings.addresses import without_secrets
 from mull.settings.layers import Snapshot
 from mull.settings.model import parse_model
 from mull.settings.registry import REGISTRY, SettingValue, format_value, parse_all
@@ -41,6 +43,7 @@ _SECRET_KEY = pattern(
     re.IGNORECASE,
 )
 _PROVIDER = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+_ADDRESS = pattern(r"https?://[^\s/?#@]+(?:/[^\s?#@]*)?", re.IGNORECASE)
 _NO_SECRETS = "profiles do not hold secrets: put API keys into environment variables"
 
 
@@ -51,12 +54,15 @@ class Parameters(Struct, frozen=True, rename="camel", omit_defaults=True):
     max_tokens: int | None = None
 
 
-class Profile(Struct, frozen=True, omit_defaults=True):
-    """A named state to come back to. `settings` are canonical keys and values."""
+class Profile(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A named state to come back to. `settings` are canonical keys and values; `base_url` belongs
+    to the provider.
+    """
 
     version: int = VERSION
     provider: str | None = None
     model: str | None = None
+    base_url: str | None = None
     parameters: Parameters = Parameters()
     settings: dict[str, SettingValue] = {}
 
@@ -70,6 +76,7 @@ class Profile(Struct, frozen=True, omit_defaults=True):
         """All that it says, in words."""
         said = {
             "model": self.model_name,
+            "baseUrl": self.base_url,
             "temperature": self.parameters.temperature,
             "maxTokens": self.parameters.max_tokens,
         }
@@ -77,8 +84,15 @@ class Profile(Struct, frozen=True, omit_defaults=True):
         return [(key, format_value(value)) for key, value in {**named, **self.settings}.items()]
 
 
-def profile_of(snapshot: Snapshot, target: Target | None, parameters: Parameters) -> Profile:
-    """The state that is in effect, as a profile; `target` is what the model's name means."""
+def profile_of(
+    snapshot: Snapshot,
+    target: Target | None,
+    parameters: Parameters,
+    base_url: str | None = None,
+) -> Profile:
+    """The state that is in effect, as a profile; `target` is what the model's name means, and
+    `base_url` the address it is reached at, if that is not the provider's own.
+    """
     chosen = snapshot.chosen()
     if target is None:
         return Profile(parameters=parameters, settings=chosen)
@@ -86,7 +100,13 @@ def profile_of(snapshot: Snapshot, target: Target | None, parameters: Parameters
     if target.wants_thinking and snapshot.model:  # the name itself asks for it, the id does not
         first, _, rest = snapshot.model.partition("/")
         model = rest if first.lower() == target.provider else snapshot.model
-    return Profile(provider=target.provider, model=model, parameters=parameters, settings=chosen)
+    return Profile(
+        provider=target.provider,
+        model=model,
+        base_url=without_secrets(base_url) if base_url else None,
+        parameters=parameters,
+        settings=chosen,
+    )
 
 
 def profile_to_json(profile: Profile, name: str) -> bytes:
@@ -122,13 +142,13 @@ def profile_from_json(data: bytes, name: str, providers: Collection[str] | None 
 
 
 def check_provider(profile: Profile, name: str, providers: Collection[str]) -> None:
-    """Refuse a profile whose provider is not known here.
+    """Refuse a profile whose provider is not known here, unless it has an address.
 
     Raises:
         ProfileError: it is not; names the closest one and the way to add it.
     """
     provider = profile.provider
-    if provider is None or provider in providers:
+    if provider is None or provider in providers or profile.base_url is not None:
         return
     near = closest(provider, providers)
     hint = f"did you mean {near}? " if near else ""
@@ -143,14 +163,16 @@ def _read(data: object, name: str) -> Profile:
     if not isinstance(data, dict):
         raise ProfileError(f"{where} is damaged: it holds {quote_value(data)}, not a profile")
     _check_version(data.get("version"), where)
-    _check_keys(data, Profile.__struct_fields__, where)
+    _check_keys(data, Profile.__struct_encode_fields__, where)
     settings = data.get("settings", {})
     if not isinstance(settings, dict):
         raise ProfileError(f"{where}: settings cannot be {quote_value(settings)}: use a table")
+    provider = _provider(data.get("provider"), where)
     try:
         return Profile(
-            provider=_provider(data.get("provider"), where),
+            provider=provider,
             model=None if data.get("model") is None else parse_model(data["model"]),
+            base_url=_base_url(data.get("baseUrl"), provider, where),
             parameters=_parameters(data.get("parameters", {}), where),
             settings=parse_all(settings, unset=True),
         )
@@ -183,6 +205,19 @@ def _provider(value: object, where: str) -> str | None:
     raise ProfileError(
         f"{where}: provider cannot be {quote_value(value)}: use a name such as anthropic"
     )
+
+
+def _base_url(value: object, provider: str | None, where: str) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not _ADDRESS.fullmatch(value):
+        raise ProfileError(
+            f"{where}: baseUrl cannot be that: use an address such as https://host/v1, without "
+            "user name, password or query"
+        )
+    if provider is None:
+        raise ProfileError(f"{where}: baseUrl is the address of a provider: name the provider")
+    return value
 
 
 def _parameters(data: object, where: str) -> Parameters:

@@ -98,7 +98,10 @@ REGISTRY: Mapping[str, Setting] = _table(
         aliases=LEVEL_ALIASES,
     ),
     Setting(
-        "reasoning.maxTokens", "count", None, "thinking budget in tokens; overrides the effort"
+        "reasoning.maxTokens",
+        "count",
+        None,
+        "thinking budget in tokens; overrides the effort where the model accepts one",
     ),
     Setting(
         "reasoning.format",
@@ -173,6 +176,20 @@ REGISTRY: Mapping[str, Setting] = _table(
         "model",
         None,
         "model that writes summaries; unset means the current one",
+    ),
+    Setting(
+        "tools.mode",
+        "choice",
+        None,
+        "what tools do without asking; unset means auto where that is safe, else ask",
+        choices=("auto", "ask", "accept-edits", "read-only"),
+    ),
+    Setting(
+        "tools.sandbox",
+        "choice",
+        "auto",
+        "confine commands that nobody approved, or all (on), or none (off)",
+        choices=("auto", "on", "off"),
     ),
     Setting(
         "tools.onDemandOver",
@@ -304,7 +321,7 @@ def _count(raw: object) -> int | None:
     elif isinstance(raw, float):
         number = int(raw) if raw.is_integer() else 0
     elif isinstance(raw, int) and not isinstance(raw, bool):
-        number = raw
+        number = int(raw)
     else:
         return None
     return number if 1 <= number <= _MOST else None
@@ -323,4 +340,4 @@ def _decimal(raw: object) -> float | None:
 def _name(pattern: re.Pattern[str], raw: object) -> str | None:
     if not isinstance(raw, str) or raw.lower() in CLEARING_WORDS:
         return None
-    return raw if pattern.fullmatch(raw) and raw.isprintable() else None
+    return str(raw) if pattern.fullmatch(raw) and raw.isprintable() else None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,8 @@ from mull.store.tables import VARIABLE, check_keys, decode_toml, refused, table_
 __all__ = [
     "PROJECT_FILE",
     "TOOLS_FILE",
+    "RuleFile",
     "ToolPolicy",
-    "allow_always",
     "load_policy",
     "own_rules",
     "rules_file",
@@ -89,7 +90,11 @@ def load_policy(config: Path, folder: Path) -> ToolPolicy:
 
 def rules_file() -> str:
     """Where the user's own rules are kept, as people write it."""
-    path, home = config_dir() / TOOLS_FILE, Path.home()
+    return _as_written(config_dir() / TOOLS_FILE)
+
+
+def _as_written(path: Path) -> str:
+    home = Path.home()
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
@@ -102,27 +107,72 @@ def own_rules(folder: str | Path) -> tuple[Rule, ...]:
     return load_policy(config_dir(), Path(folder)).rules
 
 
-def allow_always(config: Path, folder: Path, rule: str) -> None:
-    """Add an allow rule for this folder to the user's file; every other byte stays as it is.
-
-    Raises:
-        ConfigError: the file cannot be read or written, or has a form that cannot be added to.
+class RuleFile:
+    """The user's file, to which rules that allow something in a folder are added; every other byte
+    of it stays as it is.
     """
-    path = config / TOOLS_FILE
-    parse_rule("allow", rule)
-    data = read_bytes(path) or b""
-    before = _allowed(data, folder)
-    if rule in before:
-        return
-    head = f"[folders.{_toml(os.path.realpath(folder))}]"
-    added = _with_rule(data.decode(), head, rule).encode()
-    try:
-        after = _allowed(added, folder)
-    except ConfigError:
-        after = set()
-    if after != {*before, rule}:
-        raise ConfigError(f"cannot add to {path}: write {_toml(rule)} under {head} by hand")
-    write_atomic(path, added)
+
+    def __init__(self, config: Path, folder: Path) -> None:
+        self._path = config / TOOLS_FILE
+        self._folder = folder
+
+    def preview(self, rules: Sequence[str]) -> str:
+        """The file and the line, and below it the lines that `keep` would write; empty if the
+        rules are there already.
+
+        Raises:
+            ConfigError: as `keep`.
+        """
+        before, after = self._added(rules)
+        if before == after:
+            return ""
+        old, new = before.split("\n"), after.split("\n")
+        first = _same(old, new)
+        last = _same(old[first:][::-1], new[first:][::-1])
+        lines = "\n".join(new[first : len(new) - last]).rstrip("\n")
+        return f"{_as_written(self._path)}, line {first + 1}:\n{lines}"
+
+    def keep(self, rules: Sequence[str]) -> None:
+        """Add the rules that are not there yet.
+
+        Raises:
+            ConfigError: the file cannot be read or written, or has a form that cannot be added to.
+        """
+        before, after = self._added(rules)
+        if before != after:
+            write_atomic(self._path, after.encode())
+
+    def _added(self, rules: Sequence[str]) -> tuple[str, str]:
+        """The file as it is, and with the rules."""
+        data = read_bytes(self._path) or b""
+        _allowed(data, self._folder)  # it is a file of rules
+        text = before = data.decode()
+        for rule in rules:
+            text = self._with(text, rule)
+        return before, text
+
+    def _with(self, text: str, rule: str) -> str:
+        parse_rule("allow", rule)
+        before = _allowed(text.encode(), self._folder)
+        if rule in before:
+            return text
+        head = f"[folders.{_toml(os.path.realpath(self._folder))}]"
+        added = _with_rule(text, head, rule)
+        try:
+            after = _allowed(added.encode(), self._folder)
+        except ConfigError:
+            after = set()
+        if after != {*before, rule}:
+            raise ConfigError(
+                f"cannot add to {self._path}: write {_toml(rule)} under {head} by hand"
+            )
+        return added
+
+
+def _same(old: list[str], new: list[str]) -> int:
+    """How many lines both begin with."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(old), len(new)))
 
 
 def _allowed(data: bytes, folder: Path) -> set[str]:

@@ -89,4 +89,6 @@ def _own_models(path: Path) -> dict[str, Any]:
     for provider in layer.values():
         for entry in provider.get("models", {}).values():
             entry.setdefault("source", f"your {path.name}")
+            if "reasoning" in entry:
+                entry["own_reasoning"] = entry["reasoning"] is True
     return layer

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -53,6 +54,9 @@ class Checkpoints:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._adding = (
+            threading.Lock()
+        )  # commands that run side by side end in threads of their own
 
     def add(self, changes: Iterable[Change], contents: Iterable[bytes]) -> None:
         """Keep changes and the contents of both their sides; on disk when this returns.
@@ -60,13 +64,14 @@ class Checkpoints:
         Raises:
             ConfigError: they cannot be written.
         """
-        for content in contents:
-            path = self._folder / digest_of(content)
-            if len(content) <= LARGEST and not path.exists():
-                write_atomic(path, content)
-        lines = b"".join(msgspec.json.encode(change) + b"\n" for change in changes)
-        write_atomic(self._folder / _INDEX, (read_bytes(self._folder / _INDEX) or b"") + lines)
-        self._prune()
+        with self._adding:
+            for content in contents:
+                path = self._folder / digest_of(content)
+                if len(content) <= LARGEST and not path.exists():
+                    write_atomic(path, content)
+            lines = b"".join(msgspec.json.encode(change) + b"\n" for change in changes)
+            write_atomic(self._folder / _INDEX, (read_bytes(self._folder / _INDEX) or b"") + lines)
+            self._prune()
 
     def changes(self) -> list[Change]:
         """All that is known, oldest first; a line that cannot be read is none."""

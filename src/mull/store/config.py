@@ -49,6 +49,7 @@ class ProviderConfig(Struct, frozen=True):
     base_url: str | None = None
     key_env: tuple[str, ...] = ()
     headers: Mapping[str, str] = {}
+    query: Mapping[str, str] = {}
     dialect: Dialect | None = None
     name: str | None = None
 
@@ -78,6 +79,8 @@ class Config(Struct, frozen=True):
         for name, facts in self.models.items():
             provider, _, model = name.partition("/")
             entry = {"source": "your config.toml", **facts}
+            if "reasoning" in facts:
+                entry["own_reasoning"] = facts["reasoning"] is True
             layer.setdefault(provider, {}).setdefault("models", {})[model] = entry
         return layer
 
@@ -210,9 +213,19 @@ def _provider(table: Mapping[str, Any], name: str, file: str) -> ProviderConfig:
         base_url=_base_url(table.get("base_url"), where),
         key_env=_key_env(table.get("key_env", []), where),
         headers=read_headers(table.get("headers", {}), where),
+        query=_query(table.get("query", {}), where),
         dialect=_dialect(table.get("dialect"), where),
         name=_label(table.get("name"), where),
     )
+
+
+def _query(value: object, where: str) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise refused(where, "query", value, 'a table such as { "api-version" = "2024-10-21" }')
+    for name, text in value.items():
+        if not (name.isprintable() and isinstance(text, str) and text.isprintable()):
+            raise ConfigError(f"{where}: query.{quote(name)} cannot be that: use one line of text")
+    return value
 
 
 def _base_url(value: object, where: str) -> str | None:

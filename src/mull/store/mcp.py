@@ -23,12 +23,14 @@ __all__ = ["McpConfig", "check_name", "read_servers"]
 _NAME = pattern(r"[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)*", re.ASCII)
 _LONGEST_NAME = 32
 _LONGEST_WAIT = 24 * 60 * 60
-_OF_COMMANDS = ("args", "env", "cwd")
+_OF_COMMANDS = ("args", "env", "cwd", "sandbox")
 _OF_ADDRESSES = ("headers",)
 
 
 class McpConfig(Struct, frozen=True):
-    """One server. Either `command` or `url` is set; times are in seconds."""
+    """One server. Either `command` or `url` is set; times are in seconds. With `sandbox` the
+    command is confined as those of a model are.
+    """
 
     command: str | None = None
     args: tuple[str, ...] = ()
@@ -41,6 +43,7 @@ class McpConfig(Struct, frozen=True):
     enabled: bool = True
     tools: tuple[str, ...] | None = None
     read_only: tuple[str, ...] = ()
+    sandbox: bool = False
 
 
 def read_servers(table: Mapping[str, Any], file: str) -> dict[str, McpConfig]:
@@ -89,6 +92,7 @@ def _server(table: Mapping[str, Any], where: str) -> McpConfig:
         enabled=_flag(table.get("enabled", True), "enabled", where),
         tools=None if tools is None else _words(table, "tools", where),
         read_only=_words(table, "read_only", where),
+        sandbox=_flag(table.get("sandbox", False), "sandbox", where),
     )
 
 

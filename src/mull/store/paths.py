@@ -1,4 +1,5 @@
-"""Where mull's files lie: the user's own (config, profiles) and what mull keeps (data).
+"""Where mull's files lie: the user's own (config, profiles) and what mull keeps (data); and where
+the programs are that mull itself runs.
 
 MULL_CONFIG_DIR and MULL_DATA_DIR go before everything, then the XDG variables, then what the
 operating system is used to. Nothing is created here.
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["config_dir", "data_dir"]
+__all__ = ["config_dir", "data_dir", "find_program"]
 
 
 def config_dir(environ: Mapping[str, str] | None = None, platform: str | None = None) -> Path:
@@ -53,3 +54,18 @@ def _directory(
         if name and os.path.isabs(env.get(name, "")):
             return Path(env[name]) / "mull"
     return Path.home() / under_home / "mull"
+
+
+def find_program(name: str, apart: Path | None = None) -> str | None:
+    """A program that mull runs for itself, from the PATH without relative folders and those inside
+    `apart`, the working folder: what is there may have been written by a model.
+    """
+    import shutil  # a start needs no program
+
+    root = os.path.realpath(apart or os.getcwd())
+    places = []
+    for place in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        real = os.path.realpath(place)
+        if os.path.isabs(place) and real != root and not real.startswith(root + os.sep):
+            places.append(place)
+    return shutil.which(name, path=os.pathsep.join(places)) if places else None

@@ -34,7 +34,9 @@ class ServedModel(Struct, frozen=True):
     answers when none of them can: names of other served models, or models.
 
     `aliases` are further names; both may hold `*`. `settings` and `max_tokens` hold where the
-    client says nothing else; `system` goes before the client's own system prompt.
+    client says nothing else; `system` goes before the client's own system prompt. `show_thinking`
+    says which clients are sent thinking: those of the Messages API that ask for it (`asked`), or
+    all of them (`always`).
     """
 
     model: str = ""
@@ -46,6 +48,7 @@ class ServedModel(Struct, frozen=True):
     aliases: tuple[str, ...] = ()
     system: str = ""
     max_tokens: int | None = None
+    show_thinking: str = "asked"
 
     @property
     def upstreams(self) -> tuple[ServedTarget, ...]:
@@ -104,6 +107,7 @@ def _model(table: Mapping[str, Any], name: str, place: str) -> ServedModel:
         aliases=read(lambda: _aliases(table, place), ()),
         system=read(lambda: _system(table, place), ""),
         max_tokens=read(lambda: _max_tokens(table, place), None),
+        show_thinking=read(lambda: _show_thinking(table, place), "asked"),
     )
     problems.end()
     return model
@@ -175,3 +179,10 @@ def _max_tokens(table: Mapping[str, Any], place: str) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         return value
     raise refused(place, "max_tokens", value, "a whole number above 0")
+
+
+def _show_thinking(table: Mapping[str, Any], place: str) -> str:
+    value = table.get("show_thinking", "asked")
+    if value not in ("asked", "always"):
+        raise refused(place, "show_thinking", value, join_or(("asked", "always")))
+    return str(value)

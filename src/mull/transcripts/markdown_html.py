@@ -2,14 +2,16 @@
 
 Raw HTML is escaped, and a link leads to http, https or mailto unless the caller knows better. Line
 breaks and indents are kept for a page that shows them (`white-space: pre-wrap`), so that text laid
-out by hand survives; only sentences broken at a margin are joined.
+out by hand survives; only sentences broken at a margin are joined. References (`[a][b]`), which a
+reader of a stream leaves as they are, lead to what is defined in a paragraph of its own (`[b]: …`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from html import escape
+from itertools import groupby
 from typing import TypeAlias, assert_never
 
 from mull.markdown import events as md
@@ -23,6 +25,8 @@ _FIRST_HEADING = 3
 """Headings in a message rank below those of the page: its title and its turns."""
 _LISTS = ("ul", "ol")
 _SIDES = {"<": "", ">": ' class="right"', "^": ' class="middle"'}
+_DEFINED = re.compile(r""" {0,3}\[([^\[\]]+)\]: *<?([^\s<>]+)>?(?: +(?:".*"|'.*'|\(.*\)))?""")
+_REFERENCE = re.compile(r"(!?)\[([^\[\]]+)\](?:\[([^\[\]]*)\])?")
 _SAFE = re.compile(r"(?:https?://|mailto:)[^\s]+", re.IGNORECASE)
 
 _Mark: TypeAlias = tuple[str, str]
@@ -41,9 +45,74 @@ def markdown_html(
 ) -> str:
     """Render the text as HTML blocks, `#` as `<h{first_heading}>`; `link` replaces `web_link`."""
     page = _Page(first_heading, link or web_link)
-    for event in read(visible(text)):
+    events = read(visible(text))
+    if "]:" in text:
+        events = _with_references(events)
+    for event in events:
         page.add(event)
     return page.html()
+
+
+def _with_references(events: list[md.Event]) -> list[md.Event]:
+    """The events with references as links; definitions that one refers to are not shown."""
+    defined: dict[int, dict[str, str]] = {}
+    for at, event in enumerate(events):
+        if isinstance(event, md.Pieces) and events[at - 1 : at] == [md.Text(0)]:
+            lines = _plain_text(event.pieces).split("\n")
+            found = [_DEFINED.fullmatch(line.rstrip()) for line in lines]
+            if all(found):
+                defined[at] = {_label(one[1]): one[2] for one in found if one}
+    links = {label: url for one in reversed(defined.values()) for label, url in one.items()}
+    if not links:
+        return events
+    used: set[str] = set()
+    for at, event in enumerate(events):
+        if isinstance(event, md.Pieces) and at not in defined:
+            events[at] = md.Pieces(_linked(event.pieces, links, used))
+        elif isinstance(event, md.Row):
+            events[at] = md.Row([_linked(cell, links, used) for cell in event.cells])
+        elif isinstance(event, md.Table):
+            header = [_linked(cell, links, used) for cell in event.header]
+            events[at] = md.Table(header, event.aligned)
+    for at in reversed([at for at, own in defined.items() if own.keys() <= used]):
+        del events[at - 1 : at + 2]
+    return events
+
+
+def _plain_text(pieces: Iterable[md.Piece]) -> str:
+    return "".join(piece.text for piece in pieces if not piece.flags & md.URL)
+
+
+def _label(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _linked(pieces: list[md.Piece], links: Mapping[str, str], used: set[str]) -> list[md.Piece]:
+    """The pieces with their references as links; what is code or a link stays as it is."""
+    closed = md.CODE | md.LINK | md.URL
+    text = "".join("\0" * len(p.text) if p.flags & closed else p.text for p in pieces)
+    gone: set[int] = set()
+    leads: dict[int, tuple[str, int]] = {}
+    for found in _REFERENCE.finditer(text):
+        label = _label(found[3] or found[2])
+        if label not in links:
+            continue
+        used.add(label)
+        inside = range(*found.span(2))
+        gone.update(at for at in range(*found.span()) if at not in inside)
+        flags = md.LINK | md.IMAGE if found[1] else md.LINK
+        leads.update(dict.fromkeys(inside, (links[label], flags)))
+    if not leads:
+        return pieces
+    made: list[md.Piece] = []
+    start = 0
+    for piece in pieces:
+        places = range(start, start := start + len(piece.text))
+        for lead, run in groupby((at for at in places if at not in gone), leads.get):
+            part = "".join(piece.text[at - places.start] for at in run)
+            address, flags = lead or (piece.address, 0)
+            made.append(md.Piece(part, piece.flags | flags, address))
+    return made
 
 
 class _Page:

@@ -13,12 +13,14 @@ from typing import Any
 
 import msgspec
 
+from mull.dialects.extras import without_extras
 from mull.dialects.foreign import Conversation, as_list, as_text, objects
 from mull.dialects.serving import bodies, read_history, recognised
 from mull.history.log import Entry, Record
+from mull.neutral.blocks import OpaqueBlock
 from mull.neutral.errors import ConfigError
 from mull.neutral.former import renewed
-from mull.neutral.messages import Message
+from mull.neutral.messages import Message, whole_system
 from mull.neutral.nesting import DEEPEST_STORED, shallow
 from mull.neutral.target import Target
 from mull.policy.reasoning import starts_turn
@@ -113,16 +115,22 @@ def _transcript(
 ) -> Transcript:
     held = document if isinstance(document, dict) else {}
     conversation = _conversation(document, held, written_by)
-    if not conversation.messages:
+    system, messages = whole_system(conversation.system, conversation.messages)
+    if not messages:
         raise ConfigError("the conversation is empty")
     if conversation.rest:
         tell(f"not imported, because sessions cannot hold it: {', '.join(conversation.rest)}")
+    leading = conversation.messages[: len(conversation.messages) - len(messages)]
+    if pieces := sum(isinstance(one, OpaqueBlock) for each in leading for one in each.blocks):
+        tell(
+            f"not imported, because sessions cannot hold it: {pieces} of the system prompt's parts"
+        )
     model = held.get("model")
     return Transcript(
-        title=_title(conversation.messages),
+        title=_title(messages),
         model=written_by.name if written_by else model if isinstance(model, str) else None,
-        system=conversation.system,
-        records=tuple(map(Entry, conversation.messages)),
+        system=system,
+        records=tuple(Entry(without_extras(message)) for message in messages),
     )
 
 

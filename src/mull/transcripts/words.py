@@ -32,7 +32,7 @@ STATUS_WORDS: dict[Status, str] = {
     "interrupted": "Interrupted: the answer broke off here.",
     "truncated": "Cut off: the output token limit was reached.",
     "truncated_in_reasoning": "Cut off while thinking: the limit was reached before an answer.",
-    "no_answer": "The model thought but gave no answer.",
+    "no_answer": "The model gave no answer.",
     "error": "The answer ended with an error.",
 }
 """What a person is told of an answer that is not complete."""

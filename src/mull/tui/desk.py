@@ -50,9 +50,13 @@ class SessionDesk:
         found = find_session(self.store, begin)
         return (found and found.model) or self.engine.setup.settings.snapshot().model
 
-    def use(self, model: str) -> None:
-        """Use this model for new sessions."""
-        self._begin = replace(self._begin, model=model)
+    def use(self, model: str, base_url: str | None = None) -> None:
+        """Use this model for new sessions, since none was named: anything said now goes before a
+        level in its name.
+        """
+        self.engine.setup.settings.set_model(model, "stored")
+        if self._begin.base_url is None:
+            self._begin = replace(self._begin, base_url=base_url)
 
     async def open(
         self, reference: str | None = None, *, new: bool = False, fork_at: int | None = None
@@ -98,8 +102,9 @@ class SessionDesk:
             return replace(self._begin, reference=None, last=False, name=None)
         return Opening(
             folder=self._begin.folder,
-            model=last.settings.snapshot().model,
+            model=last.info.model,
             base_url=last.address,
             base=self._begin.base,
             settings=last.info.settings,
+            layers=last.settings,
         )

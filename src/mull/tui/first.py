@@ -33,9 +33,9 @@ async def choose_model(desk: SessionDesk, talk: Talk) -> None:
     """
     if desk.model is not None:
         return
-    last = last_model(desk.store)
+    last, address = last_model(desk.store)
     if last is not None and not last.startswith(SMALL):
-        desk.use(last)
+        desk.use(last, address)
         return
     if last is None:
         talk.tell("Welcome to mull. No model is configured yet; looking for one …")
@@ -66,15 +66,17 @@ async def offers(engine: Engine, store: SessionStore | None = None) -> list[Item
     return found if store is None else with_chosen(found, store)
 
 
-async def best_offer(engine: Engine, store: SessionStore) -> Item | None:
-    """The model used when there is nobody to ask: the last one used, or the first available."""
-    last = last_model(store)
+async def best_offer(engine: Engine, store: SessionStore) -> tuple[Item | None, str | None]:
+    """The model used when there is nobody to ask, and its address: the last one used, or the first
+    available.
+    """
+    last, address = last_model(store)
     if last is not None and not last.startswith(SMALL):
-        return Item(last, "the last model used")
-    return next(iter(await offers(engine)), None)
+        return Item(last, "the last model used"), address
+    return next(iter(await offers(engine)), None), None
 
 
-def last_model(store: SessionStore) -> str | None:
-    """The model of the newest session anywhere."""
+def last_model(store: SessionStore) -> tuple[str | None, str | None]:
+    """The model of the newest session anywhere, and the address that was given for it."""
     newest = store.list(limit=1)
-    return newest[0].model if newest else None
+    return (newest[0].model, newest[0].base_url) if newest else (None, None)

@@ -462,10 +462,8 @@ def _opened(session: Session, *, is_first: bool) -> str:
     if not session.log:
         return "" if is_first else f"New session with {session.target.name}."
     name = f"session {info.label}" if info.label else f"session {info.id}"
-    found = ""
-    if session.recovered:
-        found = "; it ended in the middle of an answer, and what arrived is below"
-    return f"Resumed {name}{found}."
+    cut = "; it ended in the middle of an answer, and what had arrived is kept"
+    return f"Resumed {name}{cut if session.was_cut_off else ''}."
 
 
 if TYPE_CHECKING:

@@ -1,11 +1,18 @@
 """The gate: who is asked, once, and what is remembered."""
 
 import asyncio
+import dataclasses
 
 import pytest
 
 from mull.agent.functions import Tool
-from mull.agent.tools.approve import ApprovalAnswer, ApprovalRequest, Gate, unknown_rules
+from mull.agent.tools.approve import (
+    ApprovalAnswer,
+    ApprovalRequest,
+    Gate,
+    offered,
+    unknown_rules,
+)
 from mull.agent.tools.table import builtin_tools
 from mull.agent.tools.tool import Preview
 from mull.neutral.errors import ConfigError
@@ -40,7 +47,7 @@ def admit(gate, tools, *calls):
 
 
 def test_reading_is_not_asked_about_and_changing_is(tools):
-    person = Person(ApprovalAnswer("once"), ApprovalAnswer("once"))
+    person = Person(ApprovalAnswer("yes"), ApprovalAnswer("yes"))
     gate = Gate(approver=person)
     make = call("run", command="make test")
     assert admit(gate, tools, call("read", path="a.txt"), make) == [None, None]
@@ -50,7 +57,7 @@ def test_reading_is_not_asked_about_and_changing_is(tools):
             "run",
             "built in",
             Preview("run: make test", "make test", "command"),
-            ("run(make test)", "run(make test *)"),
+            ("run(make *)",),
             arguments={"command": "make test"},
         )
     ]
@@ -66,7 +73,7 @@ def test_an_answer_for_the_session_is_not_asked_for_again(tools):
     assert admit(gate, tools, call("run", command="git status")) == [None]
     assert admit(gate, tools, call("run", command="git log -1")) == [None]
     assert len(person.asked) == 2
-    assert [rule.text for rule in gate.session] == ["run(make)", "run(git *)"]
+    assert [rule.text for rule in gate.session] == ["run(make *)", "run(git *)"]
 
 
 def test_calls_side_by_side_ask_one_question_at_a_time_and_share_an_answer(tools):
@@ -89,46 +96,135 @@ def test_calls_side_by_side_ask_one_question_at_a_time_and_share_an_answer(tools
 
 def test_no_is_told_to_the_model_with_what_the_person_says(tools):
     make = call("run", command="make")
-    gate = Gate(approver=Person(ApprovalAnswer("no"), ApprovalAnswer("no", feedback=" use ninja ")))
+    gate = Gate(approver=Person(ApprovalAnswer("no"), ApprovalAnswer("no", " use ninja ")))
     assert admit(gate, tools, make) == [
         "not run: the user refused; ask what to do instead, or continue without it"
     ]
     assert admit(gate, tools, make) == ["not run: the user refused, and says: use ninja"]
 
 
-def test_never_denies_the_same_call_from_then_on(tools):
-    person = Person(ApprovalAnswer("never"), ApprovalAnswer("once"))
-    gate = Gate(approver=person)
-    edit = call("edit", path="a.txt", old="a", new="b")
-    assert "the user refused" in admit(gate, tools, edit)[0]
-    assert admit(gate, tools, edit) == [
-        "not run: the rule edit(./a.txt) (this session) denies it; do not try to work around this"
-    ]
-    assert admit(gate, tools, call("edit", path="src/b.txt", old="b", new="c")) == [None]
+class Kept:
+    """Keeps rules in memory; a broken one keeps none."""
+
+    def __init__(self, *, breaks=False):
+        self.breaks = breaks
+        self.rules = []
+
+    def preview(self, rules):
+        return f"tools.toml, line 1:\n{rules}"
+
+    def keep(self, rules):
+        if self.breaks:
+            raise ConfigError("cannot write tools.toml")
+        self.rules += rules
 
 
 def test_always_is_kept_and_a_file_that_cannot_be_written_holds_nothing_up(tools):
-    kept = []
-    gate = Gate(approver=Person(ApprovalAnswer("always", rule="run(make *)")), always=kept.append)
+    kept, person = Kept(), Person(ApprovalAnswer("always", rule="run(make *)"))
+    gate = Gate(approver=person, keeper=kept)
     assert admit(gate, tools, call("run", command="make a"), call("run", command="make b")) == [
         None,
         None,
     ]
-    assert kept == ["run(make *)"]
-
-    def broken(rule):
-        raise ConfigError("cannot write tools.toml")
-
+    assert kept.rules == ["run(make *)"]
+    assert person.asked[0].kept == "tools.toml, line 1:\n('run(make *)',)"
     told = []
-    gate = Gate(approver=Person(ApprovalAnswer("always")), always=broken, warn=told.append)
+    gate = Gate(approver=Person("always"), keeper=Kept(breaks=True), warn=told.append)
     assert admit(gate, tools, call("run", command="make")) == [None]
     assert told == ["cannot write tools.toml"]
 
 
+NO_ANSWERS = [1, 0, None, 1.0, [True], "", object(), ApprovalAnswer("once"), ApprovalAnswer(True)]
+
+
+@pytest.mark.parametrize("said", NO_ANSWERS, ids=lambda said: type(said).__name__)
+def test_what_is_no_answer_lets_nothing_run(tools, said):
+    told = []
+    gate = Gate(approver=Person(said), keeper=Kept(), warn=told.append)
+    assert admit(gate, tools, call("run", command="make"))[0].startswith("not run: ")
+    assert gate.session == []
+    if said != "":
+        assert told[0].startswith("approve failed, so run was not run: the answer was ")
+        assert 'use True, False, "yes", "always", "session", "no", or a reason for no' in told[0]
+
+
+@pytest.mark.parametrize("said", [True, "yes", ApprovalAnswer("yes")], ids=repr)
+def test_yes_has_three_forms_and_allows_one_call(tools, said):
+    gate = Gate(approver=Person(said, "YES, and always"))
+    make = call("run", command="make")
+    assert admit(gate, tools, make) == [None]
+    assert admit(gate, tools, make) == ["not run: the user refused, and says: YES, and always"]
+    assert gate.session == []
+
+
+def test_a_rule_that_is_none_lets_nothing_run(tools):
+    told = []
+    person = Person(ApprovalAnswer("always", rule="run("))
+    gate = Gate(approver=person, keeper=Kept(), warn=told.append)
+    assert admit(gate, tools, call("run", command="make")) == [
+        "not run: asking for approval failed"
+    ]
+    assert '"run(" is not a rule' in told[0].replace("`", '"')
+    assert gate.session == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "rules", "words"),
+    [
+        ("run", {"command": "git status -s"}, ("run(git status *)",), "git status *"),
+        ("run", {"command": "make"}, ("run(make *)",), "make *"),
+        ("edit", {"path": "src/b.txt", "old": "b", "new": "c"}, ("edit(src/**)",), "edit src/**"),
+        ("edit", {"path": "a.txt", "old": "a", "new": "c"}, ("edit(./a.txt)",), "edit ./a.txt"),
+        ("run", {"command": "a\nb"}, (), None),
+        ("run", {"command": f"touch {'x' * 200}"}, (), None),
+    ],
+)
+def test_the_narrow_rule_is_offered_and_none_that_cannot_be_read(tools, tool, given, rules, words):
+    person = Person("no")
+    admit(Gate(approver=person, keeper=Kept()), tools, call(tool, **given))
+    (request,) = person.asked
+    assert request.rules == rules
+    assert [choice for choice, _ in offered(request)] == (
+        ["yes", "always", "session", "no"] if rules else ["yes", "no"]
+    )
+    assert words is None or all(word.endswith(f": {words}") for _, word in offered(request)[1:3])
+
+
+def test_what_cannot_be_kept_is_not_offered_for_ever(tools):
+    class Full(Kept):
+        def preview(self, rules):
+            raise ConfigError("cannot add")
+
+    person = Person("no", "no")
+    for keeper in (None, Full()):
+        admit(Gate(approver=person, keeper=keeper), tools, call("run", command="make"))
+        assert [choice for choice, _ in offered(person.asked[-1])] == ["yes", "session", "no"]
+
+
+@pytest.mark.parametrize("mode", ["ask", "accept-edits"])
+def test_what_a_call_wants_beyond_its_rules_is_asked_about(tools, mode):
+    """And no rule is offered for it: a yes is for this call."""
+    allowed = parse_rule("allow", "run(make)")
+    prepared = tools["run"].prepare(call("run", command="make"))
+    wanting = dataclasses.replace(prepared, wants="wants the network: example.org")
+    person = Person("yes", "session", "no")
+    gate = Gate(mode, [allowed], person, Kept())
+    assert asyncio.run(gate.admit(prepared)) is None
+    assert person.asked == []
+    told = [asyncio.run(gate.admit(wanting)) for _ in range(3)]
+    assert [text is None for text in told] == [True, True, False]
+    assert {request.wants for request in person.asked} == {"wants the network: example.org"}
+    assert [choice for choice, _ in offered(person.asked[0])] == ["yes", "no"]
+    assert gate.session == []
+    assert asyncio.run(Gate("yes").admit(wanting)) is None
+    deny = parse_rule("deny", "run(make)")
+    assert "denies it" in asyncio.run(Gate("yes", [deny]).admit(wanting))
+
+
 def test_where_nobody_can_be_asked_the_refusal_says_what_to_do(tools):
-    assert admit(Gate(), tools, call("run", command='echo "hi"')) == [
+    assert admit(Gate(), tools, call("run", command='make "hi"')) == [
         "not run: run needs approval and there is nobody to ask: run mull with --yes, or allow it"
-        ' in tools.toml, [tools] allow = ["run(echo \\"hi\\")"]'
+        ' in tools.toml, [tools] allow = ["run(make *)"]'
     ]
 
 

@@ -188,6 +188,14 @@ def test_one_place_that_cannot_be_edited_leaves_all_as_they_are(tmp_path):
     assert fail(workspace, "edit", path="a") == "old is missing: give old and new, or edits"
 
 
+@pytest.mark.parametrize("text", ["Größe: 3\n", "créée en 3\r\n", "äöüÄÖÜß 3", "“Maßöße” – 3…\n"])
+def test_letters_in_a_row_are_edited_in_their_own_encoding(tmp_path, text):
+    workspace = fill(tmp_path, {"a": text.encode("cp1252")})
+    use(workspace, "edit", path="a", old=f"{text.split()[0]} ", new="Übergröße ")
+    kept = text.partition(" ")[2]
+    assert (tmp_path / "a").read_bytes() == f"Übergröße {kept}".encode("cp1252")
+
+
 def test_a_western_text_is_edited_in_its_own_encoding(tmp_path):
     workspace = fill(tmp_path, {"a": b"caf\xe9 \x93x\x94\n"})
     use(workspace, "edit", path="a", old="café", new="thé à la crème")

@@ -66,6 +66,9 @@ def test_encodings_and_ends_of_lines_do_not_show(tmp_path, data):
     assert use(fill(tmp_path, {"a": data}), "read", path="a") == "     1\té\n     2\tb"
 
 
+UNKNOWN = "[neither UTF-8 nor cp1252: each unknown byte is shown as U+FFFD]"
+
+
 @pytest.mark.parametrize(
     ("data", "shown"),
     [
@@ -73,14 +76,26 @@ def test_encodings_and_ends_of_lines_do_not_show(tmp_path, data):
         ("\ufeffé\nb".encode("utf-16-be"), "é\n     2\tb\n[encoding: utf-16-be]"),
         (b"caf\xe9\n", "café\n[encoding: cp1252]"),
         (b"\x93na\xefve\x94 \x81\n", "“naïve” \ufffd\n[encoding: cp1252]"),
+        *(
+            (f"{text}\n".encode(codec), f"{text}\n[encoding: cp1252]")
+            for text in (
+                "Größe", "créée", "Straßenmaße größer", "«Été» à l’œuvre", "¡¿Qué año?!", "äöüÄÖÜß",
+                "æøå ÆØÅ", "não, coração", "©®™ ±5 °C", "„Größe“ – “ça”…", "Þýðing",
+                "ÄÖ", "naïvetés",
+            )
+            for codec in ("latin-1", "cp1252")
+            if codec == "cp1252" or max(text) < "\u0100"
+        ),
         ("é and é\n".encode() + b"\xe9\n", "é and é\n     2\t\ufffd"),
-        (
-            "зима".encode("koi8-r"),
-            "\ufffd\ufffd\ufffd\ufffd\n"
-            "[neither UTF-8 nor cp1252: each unknown byte is shown as U+FFFD]",
+        *(
+            (text.encode(codec), "\ufffd" * len(text.encode(codec)) + f"\n{UNKNOWN}")
+            for text, codec in (
+                ("зима", "koi8-r"), ("привет", "cp1251"), ("中文", "gbk"), ("日本", "euc-jp"),
+                ("καλημέρα", "cp1253"),
+            )
         ),
     ],
-)
+)  # fmt: skip
 def test_other_encodings_are_shown_and_named(tmp_path, data, shown):
     assert use(fill(tmp_path, {"a": data}), "read", path="a") == f"     1\t{shown}"
 

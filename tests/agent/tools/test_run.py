@@ -10,6 +10,7 @@ import time
 import pytest
 
 from loops import run_moved, until
+from mull.agent import processes
 from mull.agent.tools import process
 from mull.agent.tools.process import Command
 from mull.agent.tools.table import builtin_tools
@@ -227,6 +228,15 @@ def test_cancelling_what_is_just_starting_leaves_nothing(workspace, tmp_path, ti
         return running.cancelled()
 
     assert asyncio.run(cancel_early())
+
+
+def test_who_is_forked_while_we_look_gets_the_signal_too(monkeypatch):
+    looks = iter([[2, 3], [3, 5], [5], []])
+    killed = []
+    monkeypatch.setattr(processes, "members", lambda session: next(looks))
+    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
+    assert processes.signal_all(2, signal.SIGKILL)
+    assert killed == [2, 3, 5]
 
 
 def test_cancelling_twice_does_not_wait_for_manners(workspace, tmp_path):

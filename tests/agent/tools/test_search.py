@@ -15,7 +15,7 @@ from tool_calls import answer, call, fail, fill, preview, start, use
 
 @pytest.fixture(autouse=True)
 def _without_ripgrep(monkeypatch):
-    monkeypatch.setattr(search.shutil, "which", lambda name: None)
+    monkeypatch.setattr(search, "find_program", lambda *_: None)
 
 
 def test_matching_lines_come_file_by_file(tmp_path):

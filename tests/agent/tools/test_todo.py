@@ -52,7 +52,7 @@ class Person:
         self.heard = []
 
     async def ask(self, request):
-        return ApprovalAnswer("once")
+        return ApprovalAnswer("yes")
 
     async def question(self, question):
         self.heard.append(question)
@@ -73,7 +73,7 @@ def test_a_person_answers(tmp_path):
 def test_no_answer_and_nobody_are_told_to_the_model(tmp_path):
     class Approving:
         async def ask(self, request):
-            return ApprovalAnswer("once")
+            return ApprovalAnswer("yes")
 
     for approver in (None, Approving(), Person(None), Person("  ")):
         assert asked(tmp_path, approver, question="Tabs?").startswith("There is nobody to answer.")

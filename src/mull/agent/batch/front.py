@@ -15,6 +15,7 @@ from mull.agent.batch.values import BatchProgress, BatchResult
 from mull.agent.batch.work import Work
 from mull.agent.options import ConversationOptions
 from mull.agent.streams import begin_to_end, end_task
+from mull.client.connection import running_loop
 from mull.neutral.errors import LocalError
 
 __all__ = ["AsyncBatch", "Batch", "batch", "batch_async"]
@@ -176,6 +177,7 @@ class AsyncBatch(_Front):
         if self._is_over:
             raise StopAsyncIteration
         if self._task is None:
+            running_loop()
             put = self._come.put_nowait  # the task does not refer to this, so dropping it ends it
             self._task = asyncio.ensure_future(self._work.run(put, self._display))
             self._task.add_done_callback(lambda _: put(None))

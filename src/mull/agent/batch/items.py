@@ -31,7 +31,7 @@ the whole batch."""
 
 _OWN = frozenset({"id", "prompt", "messages", "model"})
 _OPTIONS = TurnParameters.__optional_keys__ | {"system", "tools", "settings"}
-_SHAPING = _OPTIONS - {"timeout", "extra_headers"}
+_SHAPING = _OPTIONS - {"timeout", "extra_headers", "extra_query"}
 """Options that answers depend on; the others say how an endpoint is reached."""
 _SHOWN = 80
 _ID = 20

@@ -36,7 +36,8 @@ from mull.neutral.errors import (
     RateLimitError,
 )
 from mull.neutral.request import HostedTool, Tool
-from mull.settings.registry import REGISTRY
+from mull.settings.layers import agreeing, said_by_name, with_own
+from mull.settings.registry import REGISTRY, parse_all
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -223,9 +224,20 @@ class Work:
         if item.model is None and not item.options:
             talk = self.base.fork()
         else:
-            talk = Conversation(item.model or self.model, **_runnable(options))
+            talk = Conversation(**self._own(item, _runnable(options)))
         offered = () if talk.tools else tuple(options.get("tools") or ())
         return talk, turn_over(talk, item.messages, offered)
+
+    def _own(self, item: Item, options: dict[str, Any]) -> dict[str, Any]:
+        """The options of an item: its own level or settings go before those of all items."""
+        if item.model is not None and "settings" not in item.options:
+            before = parse_all(options.get("settings") or {})
+            kept = agreeing(before, said_by_name(item.model))
+            return {**options, "model": item.model, "settings": kept}
+        if item.model is None and "settings" in item.options:
+            model, settings = with_own(self.model, {}, item.options["settings"] or {})
+            return {**options, "model": model, "settings": settings}
+        return {**options, "model": item.model or self.model}
 
     async def _answered(self, item: Item) -> tuple[Result, Any]:
         """The answer to an item; one that breaks off, or is crowded out by others, is asked for

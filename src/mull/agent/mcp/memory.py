@@ -31,7 +31,7 @@ __all__ = ["Hints", "Listing", "Memory", "Standing", "is_same_tool"]
 _VERSION = 1
 _KEPT_FOR = 7 * 24 * 60 * 60
 _LARGEST = 8 * 1024 * 1024
-_UNSETTLED = ("enabled", "tools", "read_only", "timeout", "start_timeout")
+_UNSETTLED = ("enabled", "tools", "read_only", "timeout", "start_timeout", "sandbox")
 """Keys of a server's table that do not identify the server."""
 
 

@@ -14,6 +14,7 @@ import signal
 import sys
 from asyncio.subprocess import SubprocessStreamProtocol
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mull.agent.mcp.lines import MOST_BYTES, Lines, LongLine, answered_id, too_large
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from mcp import MCPError
     from mcp.client._transport import TransportStreams
     from mcp.shared.message import SessionMessage
+
+    from mull.agent.sandbox.cage import Launch
 
 __all__ = ["ProcessTransport"]
 
@@ -49,7 +52,8 @@ class ProcessTransport:
     async def __aenter__(self) -> TransportStreams:
         import anyio
 
-        self._pipes, self._process = await _start(self._settled)
+        self._launch = await asyncio.to_thread(_confined, self._settled)
+        self._pipes, self._process = await _start(self._settled, self._launch)
         self._log.note(f"--- {self._settled.command} started, process {self._pipes.get_pid()}")
         to_session, incoming = anyio.create_memory_object_stream[Any](0)
         # unbounded: a server that does not read must not block its writers
@@ -77,6 +81,8 @@ class ProcessTransport:
                 stream.close()
             await asyncio.gather(self._writer, *self._others, return_exceptions=True)
             self._log.note(f"--- {self._fate()}")
+            if self._launch is not None:
+                self._launch.ended()
 
     def is_lost(self, error: MCPError) -> bool:
         """Whether this error means that the connection is lost.
@@ -201,20 +207,43 @@ class _Process(SubprocessStreamProtocol):
         self.exited.set()
 
 
-async def _start(settled: Settled) -> tuple[asyncio.SubprocessTransport, _Process]:
+def _program(settled: Settled) -> list[str]:
     assert settled.command is not None
     found = shutil.which(settled.command, path=settled.env.get("PATH")) or settled.command
+    return [found, *settled.args]
+
+
+def _confined(settled: Settled) -> Launch | None:
+    """The server as it is started in the sandbox, if it is to be.
+
+    Raises:
+        LocalError: there is none; then it is not started.
+    """
+    if not settled.sandbox:
+        return None
+    from mull.agent.sandbox.cage import confine
+
+    return confine(_program(settled), settled.env, settled.cwd or Path.cwd())
+
+
+async def _start(
+    settled: Settled, launch: Launch | None
+) -> tuple[asyncio.SubprocessTransport, _Process]:
+    program = launch.program if launch else _program(settled)
     try:
         started = await asyncio.get_running_loop().subprocess_exec(
             _Process,
-            found,
-            *settled.args,
-            env=dict(settled.env),
+            *program,
+            env=dict(launch.environment if launch else settled.env),
             cwd=settled.cwd,
             start_new_session=True,  # to end it as a whole, and to keep our Ctrl-C from it
+            pass_fds=launch.passed if launch else (),
         )
     except (OSError, ValueError) as error:
         raise LocalError(_why_not(settled, error)) from None
+    finally:
+        if launch is not None:
+            launch.started()
     return started
 
 

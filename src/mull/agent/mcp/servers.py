@@ -18,6 +18,7 @@ from mull.agent.mcp.server import Server, State
 from mull.agent.mcp.tool import McpTool, offered_tools, tool_prefix
 from mull.agent.tools.table import GROUPS
 from mull.agent.tools.tool import RunnableTool
+from mull.client.connection import running_loop
 from mull.neutral.blocks import Value
 from mull.neutral.errors import LocalError
 from mull.settings.words import quote
@@ -84,7 +85,7 @@ class McpServers:
 
         Returns when each is up, has failed, or is known well enough; `statuses` tells.
         """
-        self.home = asyncio.get_running_loop()
+        self.home = running_loop()
         needed = [server for server in self._servers if may_mean(wanted, server.name)]
         for server in needed:
             server.start(lazily=self._lazy)

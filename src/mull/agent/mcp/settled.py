@@ -46,6 +46,7 @@ class Settled(Struct, frozen=True):
     url: str | None
     headers: Mapping[str, str]
     secrets: tuple[str, ...]
+    sandbox: bool = False
 
     def __repr__(self) -> str:
         return f"Settled({self.command or self.shown_url})"
@@ -82,6 +83,7 @@ def settle(name: str, config: McpConfig, environ: Mapping[str, str]) -> Settled:
         url=filled(config.url, environ, f"mcp.{name}: url") if config.url else None,
         headers=headers,
         secrets=_longest_first(_secrets(config, env, headers, environ)),
+        sandbox=config.sandbox,
     )
 
 

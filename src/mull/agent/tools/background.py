@@ -54,13 +54,19 @@ class Job:
     path: Path
 
     def __init__(
-        self, number: int, command: str, process: subprocess.Popen[bytes], aside: Aside
+        self,
+        number: int,
+        command: str,
+        process: subprocess.Popen[bytes],
+        aside: Aside,
+        on_end: Callable[[], None],
     ) -> None:
         self.id = number
         self.command = command
         self.started: float = time.time()
         self.ended: threading.Event = threading.Event()
         self._process = process
+        self._on_end = on_end
         self._file, self.path = aside.open("job", for_good=True)
         self._printed = Printed()
         self._size = 0
@@ -115,6 +121,7 @@ class Job:
         self._write(self._printed.close)
         self._process.wait()
         os.close(self._file)
+        self._on_end()
         self.ended.set()
 
     def _write(self, take: Callable[[], str]) -> None:
@@ -144,8 +151,11 @@ class Jobs:
         command: str,
         folder: Path,
         environment: Mapping[str, str],
+        *,
+        passed: Sequence[int] = (),
+        on_end: Callable[[], None] = lambda: None,
     ) -> Job:
-        """Start one.
+        """Start one, with the descriptors `passed`; `on_end` is called in a thread of its own.
 
         Raises:
             ToolFailure: too many are running.
@@ -163,9 +173,10 @@ class Jobs:
             cwd=folder,
             env=dict(environment),
             start_new_session=True,
+            pass_fds=passed,
         )
         number = next(self._numbers)
-        self._jobs[number] = Job(number, command, process, self._aside)
+        self._jobs[number] = Job(number, command, process, self._aside, on_end)
         return self._jobs[number]
 
     def find(self, number: int) -> Job:

@@ -17,6 +17,7 @@ from typing import Annotated, Generic, NamedTuple, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from mull.agent.sandbox import own_code
 from mull.agent.tools.builtin import BuiltinTool, Plan, in_thread, path_subject
 from mull.agent.tools.compare import Diff, diff
 from mull.agent.tools.files import (
@@ -78,7 +79,7 @@ class _Change(NamedTuple):
         """
         subject = path_subject(self.place)
         is_special = is_read_only(self.place) or hard_links(self.place) > 1
-        guarded = (self.before is not None and is_special) or _is_mulls(self.place.path)
+        guarded = (self.before is not None and is_special) or _is_mulls(self.place)
         return Asked(self.tool, True, Subject("path", subject.text, subject.full, guarded))
 
     @property
@@ -113,9 +114,10 @@ class _Change(NamedTuple):
         _put(self.place, self.after, self.before)
 
 
-def _is_mulls(path: Path) -> bool:
-    own = (Path(os.path.realpath(place)) for place in (config_dir(), data_dir()))
-    return any(path.is_relative_to(place) for place in own)
+def _is_mulls(place: Located) -> bool:
+    """Whether it is one of mull's own files, or code that it may still load."""
+    own = (*map(os.path.realpath, (config_dir(), data_dir())), *own_code(place.root))
+    return any(place.path.is_relative_to(path) for path in own)
 
 
 def _put(

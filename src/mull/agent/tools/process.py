@@ -43,13 +43,14 @@ class Command:
         environment: Mapping[str, str] | None = None,
         *,
         stdin: IO[bytes] | None = None,
+        passed: Sequence[int] = (),
     ) -> Command:
-        """Start it; cancelling this leaves nothing behind.
+        """Start it, with the descriptors `passed`; cancelling this leaves nothing behind.
 
         Raises:
             OSError: the program or the folder does not exist.
         """
-        starting = asyncio.ensure_future(cls._start(arguments, folder, environment, stdin))
+        starting = asyncio.ensure_future(cls._start(arguments, folder, environment, stdin, passed))
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
@@ -66,6 +67,7 @@ class Command:
         folder: Path,
         environment: Mapping[str, str] | None,
         stdin: IO[bytes] | None,
+        passed: Sequence[int],
     ) -> Command:
         """The pipe is ours, not the process's: other holders of it cannot stall us."""
         read_end, write_end = os.pipe()
@@ -78,6 +80,7 @@ class Command:
                 cwd=folder,
                 env=environment,
                 start_new_session=True,
+                pass_fds=passed,
             )
         except BaseException:
             os.close(read_end)

@@ -1,35 +1,43 @@
 """`run`: a shell command in the working folder, with a time limit and without input.
 
-The boundary of the file tools does not apply to a command: it may do whatever the user may.
-Approval protects against that instead. Variables with keys of model providers are withheld, so that
-a model cannot print them, and so are those that config.toml names and those called a token, a key
-or a password.
+A command that the user has approved, or a rule allows, may do whatever the user may. Any other runs
+in the sandbox; if it fails because it wanted more, the user is asked for just that, and it runs
+again. Variables with keys of model providers are withheld, so that a model cannot print them, and
+so are those that config.toml names and those called a token, a key or a password.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import threading
-from collections.abc import Collection
-from typing import Annotated
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
 from mull.agent.tools.builtin import BuiltinTool, Plan, in_thread
 from mull.agent.tools.jobs import job_outcome
+from mull.agent.tools.looking import command_subject
 from mull.agent.tools.output import MOST, Output
 from mull.agent.tools.process import Command
 from mull.agent.tools.shown import one_line, visible
 from mull.agent.tools.snapshot import take_snapshot
 from mull.agent.tools.tool import Outcome, Preview, ToolContext, ToolFailure
 from mull.agent.tools.workspace import Workspace
+from mull.neutral.errors import LocalError
 from mull.policy.allowance import room
-from mull.policy.approval import Subject
+from mull.policy.approval import Rule
+from mull.store.paths import find_program
 
-__all__ = ["MOST_SECONDS", "Run", "shell"]
+if TYPE_CHECKING:
+    from mull.agent.sandbox.cage import Cage, Launch, Report
+    from mull.agent.sandbox.order import Grants
+    from mull.agent.sandbox.wants import Want
+
+__all__ = ["MOST_SECONDS", "Run", "shell", "without_secrets"]
 
 USUAL_SECONDS = 120
 _FIRST_LOOK = 1.0
@@ -37,9 +45,13 @@ MOST_SECONDS = 600
 # there is no user to page through a text or to answer
 _CALM = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb"}
 _KEY_ENDINGS = (
-    "_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_PASSPHRASE", "_CREDENTIALS", "_PAT",
+    "_KEY", "APIKEY", "_TOKEN", "_SECRET", "PASSWORD", "_PASSWD", "PASSPHRASE", "_CREDENTIALS",
+    "_PAT", "_PASS",
 )  # fmt: skip
 _OWN = "MULL_"
+_MOST_ATTEMPTS = 5
+_CONFINED = "[it ran in a sandbox: no network, and only the working folder can be written]"
+_ALONE = "[it runs in a sandbox without network: only other commands here reach its ports]"
 
 
 class RunArguments(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -71,11 +83,17 @@ class Run(BuiltinTool[RunArguments]):
         most_seconds: int = MOST_SECONDS,
         withheld: Collection[str] = (),
         passed_on: Collection[str] = (),
+        rules: Sequence[Rule] = (),
+        cage: Callable[[], Cage] | None = None,
     ) -> None:
-        super().__init__(workspace)
+        """`cage` is the sandbox for calls that may not run outside it."""
+        super().__init__(workspace, rules)
         self._most_seconds = most_seconds
         self._withheld = withheld
         self._passed_on = passed_on
+        self._cage = cage
+        self._refused: set[str] = set()
+        """What the user does not want commands to have: asked once in a session."""
 
     def plan(self, given: RunArguments) -> Plan:
         """The command, shown so that nothing of it can hide."""
@@ -84,29 +102,86 @@ class Run(BuiltinTool[RunArguments]):
         self.workspace.check()
         how = "run in the background" if given.background else "run"
         preview = Preview(f"{how}: {one_line(given.command)}", visible(given.command), "command")
-        subject = Subject("command", given.command)
+        subject = command_subject(given.command, self.workspace, self._rules)
         if given.background:
-            return Plan(subject, preview, in_thread(lambda *more: self._start(given, *more)))
-        return Plan(subject, preview, lambda context: self._run(given, context))
+            return Plan(subject, preview, lambda context: self._background(given, context))
+        looks = subject.is_harmless
+        return Plan(subject, preview, lambda context: self._run(given, context, looks=looks))
 
-    def _start(self, given: RunArguments, left: threading.Event, tokens: int | None) -> Outcome:
+    async def _background(self, given: RunArguments, context: ToolContext) -> Outcome:
+        confined = context.permit.confined
+        return await in_thread(lambda *more: self._start(given, confined, *more))(context)
+
+    def _start(
+        self, given: RunArguments, confined: bool, left: threading.Event, tokens: int | None
+    ) -> Outcome:
         """Leave it running; a failing command usually fails immediately."""
-        job = self.workspace.jobs.start(
-            _shell(given.command), given.command, self.workspace.root, self._environment()
-        )
         if self.workspace.keeper is not None:
             self.workspace.keeper.keep_unobserved()
+        words, environment = _shell(given.command), self._environment()
+        if not confined:
+            job = self.workspace.jobs.start(words, given.command, self.workspace.root, environment)
+            job.ended.wait(_FIRST_LOOK)
+            return job_outcome(job, room(tokens, MOST))
+        cage = self._sandbox()
+        launch = _launched(cage, words, environment)
+        try:
+            job = self.workspace.jobs.start(
+                launch.program,
+                given.command,
+                self.workspace.root,
+                launch.environment,
+                passed=launch.passed,
+                on_end=lambda: self._job_ended(given.command, cage, launch),
+            )
+        finally:
+            launch.started()
+        cage.stays(launch)
         job.ended.wait(_FIRST_LOOK)
-        return job_outcome(job, room(tokens, MOST))
+        outcome = job_outcome(job, room(tokens, MOST))
+        return outcome._replace(text=f"{outcome.text}\n{_ALONE}")
 
-    async def _run(self, given: RunArguments, context: ToolContext) -> Outcome:
-        """Run it to its end, or to its time limit."""
-        seconds = min(given.timeout, self._most_seconds)
-        keeper, root = self.workspace.keeper, self.workspace.root
+    def _job_ended(self, command: str, cage: Cage, launch: Launch) -> None:
+        """A background command runs for long, and a person works beside it: what has appeared
+        since it started need not be its doing.
+        """
+        launch.ended()
+        checked = cage.check(launch)
+        for path in (*checked.made, *checked.lost):
+            cage.warn(f"look at {path}: it changed while {one_line(command)} ran in the sandbox")
+
+    async def _run(self, given: RunArguments, context: ToolContext, *, looks: bool) -> Outcome:
+        """Run it to its end, or to its time limit; what it changed can be undone. One that only
+        `looks` changes nothing.
+        """
+        keeper, root = None if looks else self.workspace.keeper, self.workspace.root
         before = await asyncio.to_thread(take_snapshot, root) if keeper else None
-        command = await Command.start(
-            _shell(given.command), self.workspace.root, self._environment()
-        )
+        outcome, diff = None, ""
+        try:
+            if context.permit.confined:
+                outcome = await self._run_confined(given, context)
+            else:
+                outcome = (await self._attempt(given, context)).outcome()
+        finally:
+            if keeper is not None:
+                diff = await asyncio.to_thread(keeper.keep_changed, before)
+        return outcome._replace(diff=diff)
+
+    async def _attempt(
+        self, given: RunArguments, context: ToolContext, launch: Launch | None = None
+    ) -> _Attempt:
+        """Run it once."""
+        seconds = min(given.timeout, self._most_seconds)
+        try:
+            command = await Command.start(
+                launch.program if launch else _shell(given.command),
+                self.workspace.root,
+                launch.environment if launch else self._environment(),
+                passed=launch.passed if launch else (),
+            )
+        finally:
+            if launch is not None:
+                launch.started()
         output = Output(self.workspace.put_aside, context.emit, room(context.tokens, MOST))
         is_late = False
         try:
@@ -120,43 +195,159 @@ class Run(BuiltinTool[RunArguments]):
             output.close()
             left_behind = command.left_behind
             status = await command.end()
-            if keeper is not None:
-                await asyncio.to_thread(keeper.keep_changed, before)
-        return _outcome(output.text(), status, seconds if is_late else None, left_behind)
+            report = launch.ended() if launch else None
+        left_behind = left_behind or (report is not None and report.left)
+        return _Attempt(output.text(), status, seconds if is_late else None, left_behind, report)
+
+    def _sandbox(self) -> Cage:
+        if self._cage is None:
+            raise ToolFailure("there is no sandbox to run it in")
+        return self._cage()
+
+    async def _run_confined(self, given: RunArguments, context: ToolContext) -> Outcome:
+        """Run it in the sandbox, and again with what it wanted, if the user allows that."""
+        from mull.agent.sandbox.order import Grants  # most commands start no sandbox
+
+        cage = self._sandbox()
+        grants: Grants = Grants()
+        notes: list[str] = []
+        for attempts in range(1, _MOST_ATTEMPTS + 1):
+            shell, environment = _shell(given.command), self._environment()
+            launch = await asyncio.to_thread(_launched, cage, shell, environment, grants)
+            attempt = await self._attempt(given, context, launch)
+            if attempt.report is not None and attempt.report.failed:
+                raise ToolFailure(f"the sandbox could not be set up: {attempt.report.failed}")
+            wants = await self._wants(cage, launch, attempt, context, notes)
+            if not wants or attempts == _MOST_ATTEMPTS:
+                break
+            words = [want.words for want in wants]
+            if (refusal := await self._ask_for(words, context)) is not None:
+                notes.append(f"[the sandbox denied it {' and '.join(words)}; {refusal}]")
+                break
+            more = _granting(grants, wants)
+            context.emit("\n[it runs again]\n")
+            if more is None:
+                return (await self._attempt(given, context)).outcome(notes)
+            grants = more
+        return attempt.outcome(notes)
+
+    async def _wants(
+        self, cage: Cage, launch: Launch, attempt: _Attempt, context: ToolContext, notes: list[str]
+    ) -> list[Want]:
+        """What it wanted, as far as that is known and the user has not refused it before."""
+        from mull.agent.sandbox.wants import Want, is_denial, wants_of
+
+        checked = await asyncio.to_thread(cage.check, launch)
+        name = self.workspace.name
+        if checked.made:
+            await self._ask_to_keep(checked.made, context, notes)
+        if checked.lost:
+            lost = ", ".join(name(Path(path)) for path in checked.lost)
+            notes.append(f"[changed although protected, and not put back: {lost}]")
+        changed = [Want("write", name(Path(path)), path) for path in checked.put_back]
+        if not attempt.failed:
+            return changed
+        assert attempt.report is not None
+        guessed = wants_of(attempt.text, attempt.report, launch)
+        wants = [want for want in (*changed, *guessed) if want.words not in self._refused]
+        if not wants and (guessed or is_denial(attempt.text)):
+            notes.append(_CONFINED)
+        return wants
+
+    async def _ask_to_keep(
+        self, made: Sequence[str], context: ToolContext, notes: list[str]
+    ) -> None:
+        """A protected file that was not there could be created: the user decides whether it
+        stays.
+        """
+        from mull.agent.sandbox.guard import set_aside
+
+        names = [self.workspace.name(Path(path)) for path in made]
+        refusal = await self._ask_for([f"to write {name}" for name in names], context)
+        if refusal is not None:
+            folder = await asyncio.to_thread(set_aside, tuple(made))
+            notes.append(f"[moved to {folder}: {', '.join(names)}; {refusal}]")
+
+    async def _ask_for(self, words: Sequence[str], context: ToolContext) -> str | None:
+        """None if the user allows it, otherwise what the model is told."""
+        more = context.permit.more
+        said = f"wants {' and '.join(words)}"
+        refusal = await more(said) if more else "not allowed: there is nobody to ask"
+        if refusal is not None:
+            self._refused.update(words)
+        return refusal
 
     def _environment(self) -> dict[str, str]:
-        kept = {n: value for n, value in os.environ.items() if not self._is_withheld(n)}
-        return {**kept, **_CALM}
+        return without_secrets(os.environ, self._withheld, self._passed_on) | _CALM
 
-    def _is_withheld(self, name: str) -> bool:
-        if name in self._passed_on:
-            return False
+
+def without_secrets(
+    environ: Mapping[str, str], withheld: Collection[str], passed_on: Collection[str]
+) -> dict[str, str]:
+    """The variables without those called a token, a key or a password, mull's own, and those that
+    are `withheld`, unless they are `passed_on`."""
+
+    def holds_secret(name: str) -> bool:
         holds_key = name.upper().endswith(_KEY_ENDINGS) or name.startswith(_OWN)
-        return holds_key or name in self._withheld
+        return holds_key or name in withheld
+
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in passed_on or not holds_secret(name)
+    }
 
 
 def shell() -> str:
     """The shell that commands are written for."""
-    return shutil.which("bash") or "/bin/sh"
+    return find_program("bash") or "/bin/sh"
 
 
 def _shell(command: str) -> tuple[str, ...]:
     return (shell(), "-c", command)
 
 
-def _outcome(text: str, status: int, late_after: int | None, left_behind: bool) -> Outcome:
-    said = [text.rstrip("\n")] if text.strip() else []
-    if late_after is not None:
-        said.append(
-            f"[ended after {late_after} seconds, before it finished; timeout can be longer]"
-        )
-    elif status < 0:
-        said.append(f"[ended by signal {_signal_name(-status)}]")
-    elif status:
-        said.append(f"[exit status {status}]")
-    if left_behind and late_after is None:
-        said.append("[what it left running was ended: set background to keep it running]")
-    return Outcome("\n".join(said) or "(no output)", failed=late_after is not None or status != 0)
+class _Attempt(NamedTuple):
+    """One run of a command. `late_after` is the limit that it exceeded, in seconds."""
+
+    text: str
+    status: int
+    late_after: int | None
+    left_behind: bool
+    report: Report | None
+
+    @property
+    def failed(self) -> bool:
+        return self.late_after is not None or self.status != 0
+
+    def outcome(self, notes: Sequence[str] = ()) -> Outcome:
+        """What the model is told."""
+        said = [self.text.rstrip("\n")] if self.text.strip() else []
+        if self.late_after is not None:
+            after = f"[ended after {self.late_after} seconds, before it finished"
+            said.append(f"{after}; timeout can be longer]")
+        elif self.status < 0:
+            said.append(f"[ended by signal {_signal_name(-self.status)}]")
+        elif self.status:
+            said.append(f"[exit status {self.status}]")
+        if self.left_behind and self.late_after is None:
+            said.append("[what it left running was ended: set background to keep it running]")
+        return Outcome("\n".join((*said, *notes)) or "(no output)", failed=self.failed)
+
+
+def _launched(
+    cage: Cage, words: Sequence[str], environment: Mapping[str, str], grants: Grants | None = None
+) -> Launch:
+    try:
+        return cage.launch(words, environment, grants)
+    except LocalError as error:
+        raise ToolFailure(f"not run: {error}") from None
+
+
+def _granting(grants: Grants, wants: Sequence[Want]) -> Grants | None:
+    from mull.agent.sandbox.wants import granting
+
+    return granting(grants, wants)
 
 
 def _signal_name(number: int) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -30,6 +29,7 @@ from mull.agent.tools.walk import PASSED_OVER
 from mull.agent.tools.workspace import Located
 from mull.policy.allowance import room
 from mull.policy.approval import Subject
+from mull.store.paths import find_program
 
 __all__ = ["Matches", "Search"]
 
@@ -98,7 +98,7 @@ class Search(BuiltinTool[SearchArguments]):
         if kind not in ("a file", "a folder"):
             raise ToolFailure(f"{place.name} is {kind}" if kind else missing(place))
         glob = given.glob if kind == "a folder" else None
-        ripgrep = shutil.which("rg")
+        ripgrep = find_program("rg", self.workspace.root)
         ways = [_ripgrep(ripgrep, given, glob, place)] if ripgrep else []
         for arguments in [*ways, _stand_in(given, place)]:
             accept = self._acceptor(glob, place)

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["one_line", "plural", "shown_name", "telling_line", "visible"]
+__all__ = ["NOT_RUN", "REFUSED", "one_line", "plural", "shown_name", "telling_line", "visible"]
 
+NOT_RUN = "not run: "
+"""What a model is told instead of a result begins so, if the call was not allowed."""
+REFUSED = f"{NOT_RUN}the user refused"
 _LONGEST_LINE = 120
 
 

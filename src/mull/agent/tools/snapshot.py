@@ -1,31 +1,40 @@
-"""Detects what a command changed in a folder under git, by comparing its files before and after.
+"""Detects what a command changed in a folder, by comparing its files before and after.
 
 git knows the content of tracked files that are unchanged; the content of all others is remembered
-before the command runs. Ignored files are skipped. Nothing is written to the repository.
+before the command runs, as long as it is not too much. Without git that is all files. Of ignored
+files small ones are remembered, such as `.env` or a database; folders that are ignored as a whole
+are skipped. Nothing is written to the repository, and no program that it names is run.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-import subprocess
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from mull.agent.tools.states import Found, look_at
+from mull.agent.tools.walk import walk
 from mull.store.checkpoints import LARGEST, FileState, digest_of
+from mull.store.git import Git, Repository, find_repository, reading
 
 __all__ = ["Changed", "Snapshot", "take_snapshot"]
 
-SECONDS = 5.0
-"""Seconds that git may take for one query; a folder where it takes longer is not watched."""
 MOST_FILES = 50_000
 MOST_LOOSE = 2_000
 """Maximum files that git does not know as they are: each is read before a command."""
 MOST_BYTES = 128 << 20
+MOST_PLAIN_BYTES = 32 << 20
+"""The same for a folder that is not under git, where every file is read."""
+MOST_IGNORED = 200
+LARGEST_IGNORED = 1 << 20
 MOST_CHANGED = 500
 _LINK = "120000"
+_IGNORED = "!! "
+_NO_SUBMODULES = "--ignore-submodules=all"
 
 
 class Changed(NamedTuple):
@@ -41,43 +50,57 @@ class _Tracked(NamedTuple):
     blob: str
 
 
+class _Listed(NamedTuple):
+    """The files of a folder: what git tracks, and what it does not know as it is. Without a
+    repository that is everything. `unwatched` are ignored files that are not read.
+    """
+
+    found: Repository | None
+    tracked: Mapping[str, _Tracked]
+    loose: frozenset[str]
+    unwatched: frozenset[str] = frozenset()
+
+
 class Snapshot(NamedTuple):
-    """A folder under git at one moment: what git tracks, the metadata of its files, and the content
-    of those that git does not know.
+    """A folder at one moment: what git tracks, the metadata of its files, and the content of those
+    that git does not know.
     """
 
     root: Path
     tracked: Mapping[str, _Tracked]
     seen: Mapping[str, tuple[int, ...] | None]
     loose: Mapping[str, Found | None]
+    unwatched: frozenset[str] = frozenset()
 
     def changed(self) -> list[Changed] | None:
         """What is different now; None if that is unknown, or too much."""
         now = _listed(self.root)
         if now is None:
             return None
-        tracked, loose = now
         paths = [
             path
-            for path in sorted({*self.seen, *tracked, *loose})
+            for path in sorted({*self.seen, *now.tracked, *now.loose} - self.unwatched)
             if self.seen.get(path) != _signature(self.root / path)
         ]
         if len(paths) > MOST_CHANGED:
             return None
-        both = [
-            Changed(str(self.root / path), self._before(path), _look(self.root / path))
-            for path in paths
-        ]
+        with reading(now.found, exact=True) if now.found else nullcontext() as git:
+            both = [
+                Changed(str(self.root / path), self._before(git, path), _look(self.root / path))
+                for path in paths
+            ]
         return [one for one in both if _state(one.before) != _state(one.after)]
 
-    def _before(self, path: str) -> Found | None:
+    def _before(self, git: Git | None, path: str) -> Found | None:
         seen = self.seen.get(path)
         if seen is None or path in self.loose:
             return self.loose.get(path)
+        if git is None:  # the repository is gone
+            return Found(FileState("unknown"), None)
         tracked = self.tracked[path]
         link = tracked.mode == _LINK
         how = () if link else ("--filters", f"--path={path}")
-        content = _git(self.root, "cat-file", *(how or ("blob",)), tracked.blob)
+        content = git("cat-file", *(how or ("blob",)), tracked.blob)
         if content is None:
             return Found(FileState("unknown"), None)
         state = FileState(digest_of(content), "link" if link else "file", stat.S_IMODE(seen[0]))
@@ -85,23 +108,36 @@ class Snapshot(NamedTuple):
 
 
 def take_snapshot(root: Path) -> Snapshot | None:
-    """The current state of the folder; None if it is not under git, or too large to watch."""
+    """The current state of the folder; None if it is too large to watch."""
     listed = _listed(root)
     if listed is None:
         return None
-    tracked, loose = listed
+    found, tracked, loose, unwatched = listed
     seen = {path: _signature(root / path) for path in {*tracked, *loose}}
-    if sum(found[1] for path in loose if (found := seen[path]) is not None) > MOST_BYTES:
+    size = sum(seen_as[1] for path in loose if (seen_as := seen[path]) is not None)
+    if size > (MOST_BYTES if found else MOST_PLAIN_BYTES):
         return None
-    return Snapshot(root, tracked, seen, {path: _look(root / path) for path in loose})
+    contents = {path: _look(root / path) for path in loose}
+    return Snapshot(root, tracked, seen, contents, unwatched)
 
 
-def _listed(root: Path) -> tuple[dict[str, _Tracked], set[str]] | None:
-    """What is tracked below the folder, and what git does not know as it is."""
-    listed = _git(root, "ls-files", "-s", "-z")
-    status = _git(root, "status", "--porcelain", "-z", "-uall", "--no-renames", ".")
-    prefix = _git(root, "rev-parse", "--show-prefix")
-    if listed is None or status is None or prefix is None:
+def _listed(root: Path) -> _Listed | None:
+    """What is below the folder; None if that is too much, or git does not answer."""
+    found = find_repository(root)
+    if found is not None:
+        return _listed_by_git(found)
+    files = (one.path for one in walk(str(root)) if not one.is_folder)
+    loose = frozenset(islice(files, MOST_LOOSE + 1))
+    return _Listed(None, {}, loose) if len(loose) <= MOST_LOOSE else None
+
+
+def _listed_by_git(found: Repository) -> _Listed | None:
+    with reading(found) as git:
+        listed = git("ls-files", "-s", "-z")
+        # in a submodule git would do what that one's own config says
+        how = ("--porcelain", "-z", "-uall", "--ignored=matching", "--no-renames", _NO_SUBMODULES)
+        status = git("status", *how, ".")
+    if listed is None or status is None:
         return None
     tracked: dict[str, _Tracked] = {}
     for line in _split(listed):
@@ -109,30 +145,22 @@ def _listed(root: Path) -> tuple[dict[str, _Tracked], set[str]] | None:
         mode, blob, _ = head.split(" ")
         if mode != "160000":  # a nested repository
             tracked[path] = _Tracked(mode, blob)
-    below = os.fsdecode(prefix.rstrip(b"\n"))
-    loose = {line[3:].removeprefix(below) for line in _split(status) if not line.endswith("/")}
+    files = [line for line in _split(status) if not line.endswith("/")]
+    loose = {_name(line, found) for line in files if not line.startswith(_IGNORED)}
     if len(tracked) > MOST_FILES or len(loose) > MOST_LOOSE:
         return None
-    return tracked, loose
+    ignored = [_name(line, found) for line in files if line.startswith(_IGNORED)]
+    small = {*islice((one for one in ignored if _is_small(found.folder / one)), MOST_IGNORED)}
+    return _Listed(found, tracked, frozenset(loose | small), frozenset(ignored) - small)
 
 
-def _git(root: Path, *arguments: str) -> bytes | None:
-    """The output of git; None if it fails, is missing, or takes too long."""
-    quiet = ("--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.quotepath=false")
-    unbound = {name: v for name, v in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        done = subprocess.run(
-            ("git", *quiet, *arguments),
-            cwd=root,
-            env={**unbound, "GIT_TERMINAL_PROMPT": "0"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
+def _name(line: str, found: Repository) -> str:
+    return line[3:].removeprefix(found.prefix)
+
+
+def _is_small(path: Path) -> bool:
+    seen = _signature(path)
+    return seen is not None and seen[1] <= LARGEST_IGNORED
 
 
 def _split(data: bytes) -> Iterable[str]:

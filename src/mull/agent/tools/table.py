@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mull.agent.tools.ask_user import Ask, AskUser, nobody
 from mull.agent.tools.builtin import BuiltinTool
@@ -21,6 +21,9 @@ from mull.neutral.errors import LocalError
 from mull.policy.approval import Rule
 from mull.policy.globs import text_matches
 from mull.settings.words import closest, join_or, quote
+
+if TYPE_CHECKING:
+    from mull.agent.sandbox.cage import Cage
 
 __all__ = ["GROUPS", "TOOL_NAMES", "builtin_tools", "choose_tools", "with_jobs"]
 
@@ -45,12 +48,14 @@ def builtin_tools(
     withheld: Collection[str] = (),
     passed_on: Collection[str] = (),
     ask: Ask = nobody,
+    cage: Callable[[], Cage] | None = None,
 ) -> dict[str, RunnableTool]:
     """The built-in tools by name, in this workspace.
 
     What the `rules` deny to `read` is not available from `search`, or from the output of `edit`. A
     command may run for `most_seconds`. It does not get variables whose names look like keys, nor
     those that are `withheld`, unless they are `passed_on`. Questions to the user go to `ask`.
+    Commands that may run only in a sandbox run in `cage`.
 
     Raises:
         LocalError: this system lacks what keeps the tools inside the working folder.
@@ -58,7 +63,7 @@ def builtin_tools(
     if os.name != "posix":
         raise LocalError("mull's own tools need Linux or macOS: this system cannot confine them")
     made = {tool.name: tool(workspace, rules) for tool in _TOOLS if tool is not AskUser}
-    made[Run.name] = Run(workspace, most_seconds, withheld, passed_on)
+    made[Run.name] = Run(workspace, most_seconds, withheld, passed_on, rules, cage)
     made[AskUser.name] = AskUser(workspace, ask)
     return dict(made)
 

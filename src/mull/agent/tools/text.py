@@ -1,8 +1,9 @@
 """Determines the content of a file: text and its encoding, an image, or other bytes.
 
-Text that is not UTF-8 keeps its bytes through an edit. If single bytes above ASCII occur among
-ASCII letters it is taken for cp1252, which covers latin-1 text too. Bytes that are not characters
-are carried as lone surrogates and come out unchanged.
+Text that is not UTF-8 keeps its bytes through an edit. It is taken for cp1252, which covers latin-1
+text too, if most of its bytes above ASCII are single ones, or two or three within a word (`Größe`),
+or all are letters of one western alphabet; in other encodings whole words consist of such bytes.
+Bytes that are not characters are carried as lone surrogates and come out unchanged.
 """
 
 from __future__ import annotations
@@ -63,7 +64,17 @@ _WESTERN = Encoding("cp1252")
 _UNSURE = Encoding("utf-8", is_sure=False)
 _NO_CHARACTER = pattern("[\udc80-\udcff]")
 BEYOND_ASCII = pattern("[^\x00-\x7f\ud800-\udfff]")
-_HIGH = pattern(rb"[\x80-\xff]+")
+_HIGH = pattern(rb"[\x80-\xff]")
+_IN_WORDS = pattern(
+    rb"(?<![\x80-\xff])(?:[\x80-\xff]|(?<=[A-Za-z])[\x80-\xff]{2,3}|[\x80-\xff]{2,3}(?=[A-Za-z]))"
+    rb"(?![\x80-\xff])"
+)
+_PUNCTUATION = "€„…‰‹‘’“”•–—™›\xa0¡¢£¥§©ª«¬®°±²³´µ¶·º»¼½¾¿"
+_ALPHABETS = tuple(
+    frozenset((letters + letters.upper() + _PUNCTUATION).encode("cp1252"))
+    for letters in ("äöüß", "åäöæøé")
+)
+"""The letters of German and of the Nordic languages, which also come in a row (`äöü`)."""
 
 _IMAGES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -104,9 +115,11 @@ def _judged(data: bytes, is_cut: bool) -> Encoding:
     text = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode(data, not is_cut)
     if len(_NO_CHARACTER.findall(text)) <= len(BEYOND_ASCII.findall(text)):
         return Encoding("utf-8")
-    runs = _HIGH.findall(data)
-    alone = sum(len(run) == 1 for run in runs)
-    return _WESTERN if 2 * alone >= sum(map(len, runs)) else _UNSURE
+    high = _HIGH.findall(data)
+    letters = frozenset(b"".join(high))
+    if any(letters <= alphabet for alphabet in _ALPHABETS):
+        return _WESTERN
+    return _WESTERN if 2 * sum(map(len, _IN_WORDS.findall(data))) >= len(high) else _UNSURE
 
 
 def decode(data: bytes, encoding: Encoding) -> str:

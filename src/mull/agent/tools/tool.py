@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -45,6 +45,7 @@ __all__ = [
     "LONGEST_FAILURE",
     "PRINTED",
     "Outcome",
+    "Permit",
     "PreparedCall",
     "Preview",
     "RunnableTool",
@@ -87,11 +88,25 @@ class Preview(Value, frozen=True):
 
 
 class Outcome(NamedTuple):
-    """The outcome of a call; `failed` marks it as an error for the model."""
+    """The outcome of a call; `failed` marks it as an error for the model. `diff` is what it
+    changed, if that is known only now.
+    """
 
     text: str
     failed: bool = False
     media: tuple[MediaBlock, ...] = ()
+    diff: str = ""
+
+
+class Permit:
+    """How a call may run, decided when it is admitted. If it is `confined`, a command runs in the
+    sandbox; `more` asks the user for what it wanted beyond that, in words, and returns None for
+    yes, otherwise what the model is told.
+    """
+
+    def __init__(self) -> None:
+        self.confined: bool = False
+        self.more: Callable[[str], Awaitable[str | None]] | None = None
 
 
 class ToolContext(Generic[D]):
@@ -118,6 +133,7 @@ class ToolContext(Generic[D]):
         self.messages: Sequence[Message] = messages
         self.tokens: int | None = tokens
         self.cancelled: threading.Event = threading.Event()
+        self.permit: Permit = Permit()
         self._on_emit = on_emit
         self._printed = ""
 
@@ -144,7 +160,9 @@ class PreparedCall:
     `asked` is what rules are matched against, `preview` what the user is shown, and `work` does
     exactly that. `also` is what else the call touches: rules have to allow all of it. `pin`
     represents the state that was read: if it differs when the call runs, the preview and its
-    approval are no longer valid. Without a pin there is no such state.
+    approval are no longer valid. Without a pin there is no such state. `wants` is what the call
+    needs beyond what rules and mode allow, in words for the user: "wants the network: example.org".
+    `permit` says how it may run.
     """
 
     call: ToolCallBlock
@@ -154,6 +172,8 @@ class PreparedCall:
     work: Work
     also: tuple[Asked, ...] = ()
     pin: str = ""
+    wants: str = ""
+    permit: Permit = field(default_factory=Permit, compare=False)
 
     def is_same(self, other: PreparedCall) -> bool:
         """Whether both would do the same to the same targets, and look the same to the user."""
@@ -166,6 +186,7 @@ class PreparedCall:
 
     async def run(self, context: ToolContext) -> ToolResultBlock:
         """The call's result. Any failure is an error result; only cancelling raises."""
+        context.permit = self.permit
         try:
             outcome = await self.work(context)
         except ToolFailure as failure:
@@ -175,7 +196,7 @@ class PreparedCall:
         finally:
             context.cancelled.set()
         changed = self.preview.kind == "diff" and not outcome.failed
-        diff = fitted(self.preview.detail, LONGEST_DIFF) if changed else ""
+        diff = fitted(self.preview.detail if changed else outcome.diff, LONGEST_DIFF)
         return ToolResultBlock(self.call.id, outcome.text, outcome.failed, outcome.media, diff)
 
 

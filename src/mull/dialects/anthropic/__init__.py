@@ -36,17 +36,19 @@ TRAITS = Traits(
     defaults={"temperature": 1, "parallel_calls": True},
     id_length=256,
     blank_stops=False,
-    extras=frozenset({"service_tier", "inference_geo"}),
-    usual={"service_tier": "auto"},
+    headers=frozenset({"anthropic-beta"}),
+    usual={
+        "service_tier": "auto",
+        "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
+    },
     unneeded=frozenset(
         {
-            "anthropic-beta",
-            "context_management",
             "messages[].content[].cache_control",
             "messages[].content[].content[].cache_control",
             "messages[].content[].content[]",
             "messages[].content[].caller",
             "system[].cache_control",
+            "thinking.display",
             "cache_control",
             "tools[].cache_control",
             "tools[].defer_loading",

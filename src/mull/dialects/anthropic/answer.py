@@ -25,13 +25,17 @@ from mull.neutral.events import Event, Failed, TextDelta, ThinkingCarrier, ToolC
 from mull.neutral.messages import Dialect, Message
 from mull.neutral.usage import Usage
 
-__all__ = ["STATUSES", "Writer", "write_document", "write_error"]
+__all__ = ["NO_THREADS", "STATUSES", "Writer", "write_document", "write_error"]
 
+NO_THREADS = "thread_unsupported_request"
+"""The code by which clients learn to send the full conversation instead of a thread's new part."""
 _DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":%b'
 _TEXT = b'{"type":"text_delta","text":'
 _THOUGHT = b'{"type":"thinking_delta","thinking":'
 _INPUT = b'{"type":"input_json_delta","partial_json":'
 _TAIL = b"}}\n\n"
+_OF_THE_END = ("stop_sequence", "stop_details", "container")
+"""Keys of a message that a stream has in its last delta; others are beside it."""
 
 
 class Writer(AnswerWriter):
@@ -111,9 +115,11 @@ class Writer(AnswerWriter):
         return counts + event_frame(_error(failed, self.status_of(failed)))
 
     def _counts(self, reason: str | None) -> bytes:
-        counts = {"output_tokens": 0, **write_usage(self.usage or Usage())}
+        rest = dict(self.rest)
+        counts = {"output_tokens": 0, **write_usage(self.usage or Usage()), **rest.pop("usage", {})}
         ending = {"stop_reason": reason, "stop_sequence": None}
-        return event_frame({"type": "message_delta", "delta": ending, "usage": counts})
+        ending |= {name: rest.pop(name) for name in _OF_THE_END if name in rest}
+        return event_frame({"type": "message_delta", "delta": ending, "usage": counts, **rest})
 
     def _begin_block(self, block: Block, start: dict[str, Any]) -> bytes:
         begun = {"type": "content_block_start", "index": block.at, "content_block": start}
@@ -143,14 +149,18 @@ class Writer(AnswerWriter):
 def write_document(message: Message, about: About) -> bytes:
     """The answer as one message."""
     own = about.source in (None, DIALECT)
+    rest = dict(own_keys(about.rest, DIALECT))
+    counts = rest.pop("usage", {})
     whole = {
         **_message(about.id, about.model),
+        **rest,
         "content": [written for block in message.blocks if (written := _block(block, own))],
         "stop_reason": write_stop_reason(message.stop_reason),
         "usage": {
             "input_tokens": 0,
             "output_tokens": 0,
             **write_usage(message.usage or Usage()),
+            **counts,
         },
     }
     return encode(whole)
@@ -187,14 +197,16 @@ def _block(block: Any, own: bool) -> dict[str, Any] | None:
                 given = block.arguments  # not an object: the client shall see what the model wrote
             call = {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
             return {**own_keys(block.wire, DIALECT), **call}
-        case OpaqueBlock() if own:
+        case OpaqueBlock(broken=False) if own:
             return block.data
     return None
 
 
 def _error(failed: Failed, status: int) -> dict[str, Any]:
-    kind = STATUSES.word(status, failed.code)
-    return {"type": "error", "error": {"type": kind, "message": failed.text}}
+    error: dict[str, Any] = {"type": STATUSES.word(status, failed.code), "message": failed.text}
+    if failed.code == NO_THREADS:
+        error["details"] = {"error_code": NO_THREADS}
+    return {"type": "error", "error": error}
 
 
 def _delta(index: int, delta: dict[str, Any]) -> bytes:

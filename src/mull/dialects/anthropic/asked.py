@@ -6,20 +6,29 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from mull.dialects.anthropic import DIALECT
-from mull.dialects.anthropic.encode import CHOICES
+from mull.dialects.anthropic.answer import NO_THREADS
+from mull.dialects.anthropic.encode import BETA, CHOICES, write_tool
 from mull.dialects.anthropic.history import read_history
+from mull.dialects.extras import described_by
 from mull.dialects.fields import Fields, choice_of, first_keys, template_thinking, tool_of
 from mull.dialects.foreign import as_object, as_text, objects
 from mull.dialects.parameters import read_parameters
 from mull.neutral.asked import Asked, ThinkingAsked
+from mull.neutral.errors import RefusedError
 from mull.neutral.request import AnswerFormat, HostedTool, NamedTool, Tool, ToolChoice
 
 __all__ = ["decode_request"]
 
 _VERTEX = re.compile(r"/models/([^/:]+):(?:stream)?[rR]awPredict")
-_BETA = "anthropic-beta"
+_NO_THREADS = (
+    "thread is not supported by this server, which keeps reasoning by the messages of a request:"
+    " send the full conversation without it"
+)
 _DISPLAYS = {"omitted": False, "summarized": True}
+_OFF = ("disabled", "between_tools")
 _THINKING, _OUTPUT = first_keys("thinking"), first_keys("output_config", "output_format")
 
 
@@ -30,24 +39,30 @@ def decode_request(body: bytes, path: str, headers: Mapping[str, str]) -> Asked:
         ConfigError: it is not such a request; says where and why.
     """
     fields = Fields.of(body)
+    if fields.take("thread") is not None:
+        raise RefusedError(_NO_THREADS, status=400, text=_NO_THREADS, code=NO_THREADS)
     history = read_history(fields.list("messages"), fields.take("system"), None)
-    betas = {_BETA: headers[_BETA]} if _BETA in headers else {}
-    tools, hosted = _tools(fields, headers.get(_BETA, ""))
+    tools, hosted = _tools(fields, headers.get(BETA, ""))
+    changes = {
+        name: None if tool is None else _tool(fields, tool, "messages[].content[].tool")
+        for name, tool in history.tools.items()
+    }
     asked = Asked(
         messages=tuple(history.messages),
         model=fields.text("model") or (found[1] if (found := _VERTEX.search(path)) else None),
         system=history.system,
         tools=tools,
         hosted_tools=hosted,
+        changed_tools=changes,
         tool_choice=_choice(fields),
-        thinking=_thinking(fields),
+        thinking=replace(_thinking(fields), set_inside=history.effort),
         max_tokens=fields.whole("max_tokens"),
         format=_format(fields),
         stream=fields.flag("stream") or False,
         stream_usage=True,
         **read_parameters(fields, DIALECT),
     )
-    return asked.with_rest(fields.left(), history.rest, betas)
+    return asked.with_rest(fields.left(), history.rest)
 
 
 def _tools(fields: Fields, said: str) -> tuple[tuple[Tool, ...], tuple[HostedTool, ...]]:
@@ -55,11 +70,19 @@ def _tools(fields: Fields, said: str) -> tuple[tuple[Tool, ...], tuple[HostedToo
     tools, hosted = [], []
     betas = tuple(filter(None, (beta.strip() for beta in said.split(","))))
     for where, tool in objects(fields.list("tools"), "tools"):
-        if tool.get("type") in (None, "custom"):
-            tools.append(tool_of(fields, where, tool, "input_schema", "type"))
+        if (made := _tool(fields, tool, where)) is not None:
+            tools.append(made)
         else:
             hosted.append(HostedTool(DIALECT, tool, betas))
     return tuple(tools), tuple(hosted)
+
+
+def _tool(fields: Fields, tool: dict[str, Any], where: str) -> Tool | None:
+    """A function of the client; None if the provider runs the tool."""
+    if tool.get("type") not in (None, "custom"):
+        return None
+    made = tool_of(fields, where, tool, "input_schema", "type")
+    return described_by(made, tool, write_tool(made), DIALECT)
 
 
 def _choice(fields: Fields) -> ToolChoice | None:
@@ -77,23 +100,26 @@ def _choice(fields: Fields) -> ToolChoice | None:
 def _thinking(fields: Fields) -> ThinkingAsked:
     switch, word = template_thinking(fields)
     if not fields.has_any(_THINKING | _OUTPUT) and switch is None and word is None:
-        return ThinkingAsked()
-    kind, effort = fields.text("thinking.type"), fields.text("output_config.effort") or word
+        return ThinkingAsked(returned=False)
+    kind, effort = fields.text("thinking.type"), fields.level("output_config.effort") or word
+    if kind not in (None, "enabled", "adaptive", *_OFF):
+        fields.leave("thinking.type", kind)
+        return ThinkingAsked("on" if effort else "default", effort)
     display = fields.text("thinking.display")
     shown = _DISPLAYS.get(display) if display else None
-    if display and shown is None:
+    if display:
         fields.leave("thinking.display", display)
     match kind:
         case None:
-            if switch is False:
-                return ThinkingAsked("off", effort, shown=shown)
-            return ThinkingAsked("on" if effort or switch else "unsaid", effort, shown=shown)
+            asked = ThinkingAsked("on" if effort or switch else "unsaid", effort, shown=shown)
+            state = "off" if switch is False else asked.state
+            return replace(asked, state=state, returned=switch is True)
         case "enabled":
             budget = fields.whole("thinking.budget_tokens")
             return ThinkingAsked("off" if switch is False else "on", effort, budget, shown)
         case "adaptive":
             return ThinkingAsked("on" if effort else "default", effort, shown=shown)
-    return ThinkingAsked("off", effort, shown=shown, off=kind)
+    return ThinkingAsked("off", effort, shown=shown, off=kind, returned=False)
 
 
 def _format(fields: Fields) -> AnswerFormat | None:

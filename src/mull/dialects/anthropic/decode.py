@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mull.dialects.anthropic import DIALECT
 from mull.dialects.anthropic.endings import (
     neutral_stop_reason,
     read_error,
@@ -19,14 +20,23 @@ from mull.dialects.anthropic.endings import (
 )
 from mull.dialects.anthropic.parts import Part, ToolUsePart, guess_block, new_part
 from mull.dialects.anthropic.usage import merge_counts, read_usage
-from mull.dialects.decoder import Stage
+from mull.dialects.decoder import NAMELESS, Stage
+from mull.dialects.extras import unread
+from mull.dialects.ids import distinct_id
 from mull.dialects.sse import SseReader
+from mull.neutral.blocks import wire_of
 from mull.neutral.events import Event, Failed, Finished, Started, UsageReported, Warned
 from mull.neutral.target import Target
 
 __all__ = ["FRAMING", "ChunkInterpreter"]
 
 FRAMING = SseReader
+_MESSAGE = (
+    *("id", "type", "role", "model", "content", "stop_reason", "usage", "input_transformations"),
+    "message",
+    "delta",
+)
+"""The keys of a message and of the event of its end that are read."""
 
 
 class ChunkInterpreter:
@@ -36,13 +46,15 @@ class ChunkInterpreter:
 
     def __init__(self, target: Target, field_name: str | None = None) -> None:
         self.stage: Stage = "open"
+        self._kind = target.compat.thinking_kind
         self._parts: dict[int, Part] = {}
         self._newest: Part | None = None
         self._keys: set[int] = set()
         self._call_ids: set[str] = set()
         self._counts: dict[str, Any] = {}
+        self._rest: dict[str, Any] = {}
         self._id: str | None = None
-        self._begun = self._stopped = self._failed = False
+        self._begun = self._stopped = self._failed = self._called = False
         self._reason: str | None = None
         self._steps: dict[str, Callable[[dict[str, Any]], list[Event]]] = {
             "message_start": self._start_message,
@@ -93,8 +105,11 @@ class ChunkInterpreter:
         if not ended:
             text = "the stream ended before the answer did"
             return [*events, Failed(text, "incomplete", "interrupted")]
-        reason = neutral_stop_reason(self._reason, calls=bool(self._call_ids))
-        return [*events, Finished(reason)]
+        reason = neutral_stop_reason(self._reason, calls=self._called)
+        if reason == "tool_calls" and self._call_ids and not self._called:
+            reason = "stop"  # none of the calls can be run
+        rest = {**self._rest, "usage": self._counts} if self._counts else self._rest
+        return [*events, Finished(reason, wire=wire_of(DIALECT, rest))]
 
     @property
     def _is_over(self) -> bool:
@@ -117,13 +132,14 @@ class ChunkInterpreter:
         elif self._begun:
             events = self._close_parts(whole=True)
             events.append(Warned("second_message", "another answer followed in the same stream"))
-        self._parts, self._newest, self._counts = {}, None, {}
+        self._parts, self._newest, self._counts, self._rest = {}, None, {}, {}
         self._stopped, self._reason, self.stage = False, None, "open"
         return events + self._read_message(message)
 
     def _read_message(self, message: dict[str, Any]) -> list[Event]:
         """A message object: bare in `message_start`, full in a complete response."""
         self._begun = True
+        self._leave(message)
         self._id = _string(message.get("id"))
         events: list[Event] = [Started(self._id, _string(message.get("model")))]
         content = message.get("content")
@@ -168,19 +184,16 @@ class ChunkInterpreter:
         key = index if index not in self._keys else max(self._keys) + 1
         self._keys.add(key)
         if block.get("type") == "tool_use":
-            part: Part = ToolUsePart(key, block, self._new_call_id(block.get("id"), key))
+            call_id = distinct_id(block.get("id"), key, self._call_ids)
+            part: Part = ToolUsePart(key, block, call_id)
+            if _string(block.get("name")):
+                self._called = True
+            else:
+                events = [*events, NAMELESS]
         else:
-            part = new_part(key, block)
+            part = new_part(key, block, self._kind)
         self._parts[index] = self._newest = part
         return events + part.open()
-
-    def _new_call_id(self, given: Any, key: int) -> str:
-        """The call's id. It must be unique: results are matched by it."""
-        call_id = _string(given) or f"call_{key}"
-        while call_id in self._call_ids:
-            call_id += f"_{key}"
-        self._call_ids.add(call_id)
-        return call_id
 
     def _stop_block(self, value: dict[str, Any]) -> list[Event]:
         index = value.get("index")
@@ -191,8 +204,16 @@ class ChunkInterpreter:
         self._begun = True
         delta = value.get("delta")
         holder = delta if isinstance(delta, dict) else value
+        self._leave(value)
+        self._leave(holder)
         events: list[Event] = [*read_transformations(value.get("input_transformations"))]
         return events + self._read_ending(holder, value.get("usage"))
+
+    def _leave(self, holder: dict[str, Any]) -> None:
+        """Keep what else is said about the message, for those who know it."""
+        for name, value in unread(holder, _MESSAGE).items():
+            if value is not None:
+                self._rest[name] = value
 
     def _stop_message(self, value: dict[str, Any]) -> list[Event]:
         self._begun = self._stopped = True

@@ -14,7 +14,8 @@ import msgspec
 
 from mull.dialects.anthropic import DIALECT
 from mull.dialects.anthropic.fold import Fold
-from mull.neutral.blocks import wire_of
+from mull.dialects.decoder import broken_part
+from mull.neutral.blocks import ThinkingKind, wire_of
 from mull.neutral.events import (
     BlockEnded,
     Event,
@@ -85,10 +86,10 @@ class TextPart:
 class ThinkingPart:
     """Thinking with a signature, and with unknown keys."""
 
-    __slots__ = ("_block", "_key", "_rest", "_signature", "stopped")
+    __slots__ = ("_block", "_key", "_kind", "_rest", "_signature", "stopped")
 
-    def __init__(self, key: int, block: dict[str, Any]) -> None:
-        self._key, self._block = key, block
+    def __init__(self, key: int, block: dict[str, Any], kind: ThinkingKind) -> None:
+        self._key, self._block, self._kind = key, block, kind
         self._rest = Fold(block, ("type", "thinking", "signature"))
         signature = block.get("signature")
         self._signature = [signature] if isinstance(signature, str) else []
@@ -96,12 +97,12 @@ class ThinkingPart:
 
     def open(self) -> list[Event]:
         # Empty thinking is a block too: it may carry only its signature.
-        return [ThinkingDelta(_text(self._block, "thinking"), self._key, THINKING)]
+        return [ThinkingDelta(_text(self._block, "thinking"), self._key, THINKING, self._kind)]
 
     def take(self, delta: dict[str, Any]) -> list[Event]:
         kind = delta.get("type")
         if kind == "thinking_delta" and type(text := delta.get("thinking")) is str:
-            return [ThinkingDelta(text, self._key, THINKING)]
+            return [ThinkingDelta(text, self._key, THINKING, self._kind)]
         if kind == "signature_delta" and type(piece := delta.get("signature")) is str:
             self._signature.append(piece)
         elif (event := _stray(delta, self._key)) is not None:
@@ -195,12 +196,14 @@ class ToolUsePart:
 
 
 class OpaquePart:
-    """A block of an unknown kind: one value, when it is complete."""
+    """A block of an unknown kind: one value, when it is complete. One that is `broken` is of a kind
+    that is known, and that it cannot be.
+    """
 
-    __slots__ = ("_fold", "_key", "_kind", "stopped")
+    __slots__ = ("_broken", "_fold", "_key", "_kind", "stopped")
 
-    def __init__(self, key: int, block: dict[str, Any]) -> None:
-        self._key, self._kind = key, block.get("type")
+    def __init__(self, key: int, block: dict[str, Any], *, broken: bool = False) -> None:
+        self._key, self._kind, self._broken = key, block.get("type"), broken
         self._fold = Fold(block)
         self.stopped = False
 
@@ -215,7 +218,10 @@ class OpaquePart:
 
     def stop(self) -> list[Event]:
         self.stopped = True
-        return [OpaqueReceived(self._fold.build(), self._key), BlockEnded(self._key)]
+        data = self._fold.build()
+        if self._broken:
+            return [*broken_part(data, self._key, "a block"), BlockEnded(self._key)]
+        return [OpaqueReceived(data, self._key), BlockEnded(self._key)]
 
     def cut(self) -> list[Event]:
         return [Warned("unfinished_block", f"a {self._kind} block was cut off and is left out")]
@@ -223,9 +229,9 @@ class OpaquePart:
 
 _KINDS: dict[str, Callable[[int, dict[str, Any]], Part]] = {
     "text": TextPart,
-    "thinking": ThinkingPart,
     "redacted_thinking": RedactedPart,
 }
+_CONTENT = {"text": "text", "thinking": "thinking", REDACTED: "data"}
 _STARTED_BY = {
     "text_delta": "text",
     "citations_delta": "text",
@@ -234,11 +240,18 @@ _STARTED_BY = {
 }
 
 
-def new_part(key: int, block: dict[str, Any]) -> Part:
-    """The part for a block that is not a call of the client's tools."""
+def new_part(key: int, block: dict[str, Any], thinking: ThinkingKind) -> Part:
+    """The part for a block that is not a call of the client's tools; `thinking` is what the model
+    shows of its own.
+    """
     kind = block.get("type")
-    if not isinstance(kind, str) or (kind == REDACTED and not isinstance(block.get("data"), str)):
-        return OpaquePart(key, block)
+    if not isinstance(kind, str) or kind == "tool_result":  # a result is never the model's
+        return OpaquePart(key, block, broken=True)
+    held = block.get(_CONTENT[kind]) if kind in _CONTENT else ""
+    if not isinstance(held, str) and (held is not None or kind == REDACTED):
+        return OpaquePart(key, block, broken=True)
+    if kind == THINKING:
+        return ThinkingPart(key, block, thinking)
     return _KINDS.get(kind, OpaquePart)(key, block)
 
 

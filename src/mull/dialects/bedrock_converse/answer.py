@@ -170,7 +170,7 @@ def _block(block: Any, own: bool) -> dict[str, Any] | None:
                 given = block.arguments  # not an object: the client shall see what the model wrote
             call = {"toolUseId": block.id, "name": block.name, "input": given}
             return {"toolUse": {**own_keys(block.wire, DIALECT), **call}}
-        case OpaqueBlock() if own:
+        case OpaqueBlock(broken=False) if own:
             return block.data
     return None
 

@@ -26,8 +26,9 @@ from mull.dialects.bedrock_converse.words import (
     read_error,
     read_usage,
 )
-from mull.dialects.decoder import Stage
+from mull.dialects.decoder import NAMELESS, Stage
 from mull.dialects.eventstream import ERROR, EXCEPTION, EventStreamReader
+from mull.dialects.ids import distinct_id
 from mull.neutral.blocks import wire_of
 from mull.neutral.events import (
     BlockEnded,
@@ -44,6 +45,8 @@ from mull.neutral.target import Target
 __all__ = ["FRAMING", "ChunkInterpreter"]
 
 FRAMING = EventStreamReader
+_KINDS = ("text", "toolUse", "toolResult", REASONING)
+"""The members of a block that a model's answer has one of."""
 
 
 class ChunkInterpreter:
@@ -52,11 +55,12 @@ class ChunkInterpreter:
     """
 
     def __init__(self, target: Target, field_name: str | None = None) -> None:
+        self._kind = target.compat.thinking_kind
         self._parts: dict[int, Part] = {}
         self._newest: Part | None = None
         self._keys: set[int] = set()
         self._call_ids: set[str] = set()
-        self._begun = self._failed = False
+        self._begun = self._failed = self._called = False
         self.stage: Stage = "open"
         self._reason: str | None = None
         self._steps: dict[str, Callable[[dict[str, Any]], list[Event]]] = {
@@ -98,9 +102,13 @@ class ChunkInterpreter:
                 return [read_error(None, value)]
             return [Failed("the answer has no content", "unreadable", body=value)]
         events = self._start_message(value)
-        for index, block in enumerate(content):
+        blocks = [one for block in content for one in _apart(block)]
+        for index, block in enumerate(blocks):
             if isinstance(block, dict):
                 events += self._read_block(index, block)
+            elif block is not None:
+                text = f"a block that is not an object was left out: {block!r:.80}"
+                events.append(Warned("unreadable", text))
         return [*events, *self._end_message(value), *self._count(value), *self.end(True)]
 
     def end(self, done: bool) -> list[Event]:
@@ -116,7 +124,9 @@ class ChunkInterpreter:
         if not ended:
             text = "the stream ended before the answer did"
             return [*events, Failed(text, "incomplete", "interrupted")]
-        reason = neutral_stop_reason(self._reason, calls=bool(self._call_ids))
+        reason = neutral_stop_reason(self._reason, calls=self._called)
+        if reason == "tool_calls" and self._call_ids and not self._called:
+            reason = "stop"  # none of the calls can be run
         return [*events, Finished(reason)]
 
     def _unwrap(self, value: dict[str, Any]) -> list[Event]:
@@ -145,7 +155,7 @@ class ChunkInterpreter:
         if part is not None:
             return part.take(delta)
         at = self._place(index)
-        begun = begun_by(delta, self._new_key(at))
+        begun = begun_by(delta, self._new_key(at), self._kind)
         if begun is None:
             return [Warned("unexpected_delta", f"a chunk of {_kind(delta)} without a block")]
         return self._open(at, begun) + begun.take(delta)
@@ -164,7 +174,12 @@ class ChunkInterpreter:
         if isinstance(call, dict) and call.get("type") is None:
             part = ToolUsePart(key)
             events = self._open(at, part)
-            return events + part.begin(call, self._new_call_id(call.get("toolUseId"), key))
+            if isinstance(name := call.get("name"), str) and name:
+                self._called = True
+            else:
+                events = [*events, NAMELESS]
+            call_id = distinct_id(call.get("toolUseId"), key, self._call_ids)
+            return events + part.begin(call, call_id)
         return self._open(at, OpaquePart(key, start))
 
     def _read_block(self, at: int, block: dict[str, Any]) -> list[Event]:
@@ -181,7 +196,7 @@ class ChunkInterpreter:
                 cited = {name: value for name, value in given.items() if name != "content"}
                 return self._read_cited(at, content, cited)
             case {"reasoningContent": dict(thought)}:
-                part = ReasoningPart(self._new_key(at))
+                part = ReasoningPart(self._new_key(at), self._kind)
                 told = thought.get("reasoningText")
                 given = dict(told) if isinstance(told, dict) else {}
                 if isinstance(redacted := thought.get(REDACTED), str):
@@ -213,14 +228,6 @@ class ChunkInterpreter:
         self._parts[at] = self._newest = part
         return [] if before is None or before.stopped else before.cut()
 
-    def _new_call_id(self, given: Any, key: int) -> str:
-        """The call's id. It must be unique: results are matched by it."""
-        call_id = given if isinstance(given, str) and given else f"call_{key}"
-        while call_id in self._call_ids:
-            call_id += f"_{key}"
-        self._call_ids.add(call_id)
-        return call_id
-
     def _stop_block(self, value: dict[str, Any]) -> list[Event]:
         index = value.get("contentBlockIndex")
         part = self._parts.get(index) if type(index) is int else self._newest
@@ -245,6 +252,15 @@ class ChunkInterpreter:
         self._failed = self._begun = True
         self.stage = "closing"
         return [read_error(name, value)]
+
+
+def _apart(block: Any) -> list[Any]:
+    """The blocks in one that holds several kinds: none may be lost, and only one is accepted."""
+    kinds = [name for name in block if name in _KINDS] if isinstance(block, dict) else []
+    if len(kinds) < 2:
+        return [block]
+    first = {name: value for name, value in block.items() if name not in kinds[1:]}
+    return [first, *({name: block[name]} for name in kinds[1:])]
 
 
 def _kind(delta: dict[str, Any]) -> str:

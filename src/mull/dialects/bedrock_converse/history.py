@@ -9,7 +9,14 @@ from typing import Any
 from mull.dialects.bedrock_converse import DIALECT
 from mull.dialects.bedrock_converse.decode import ChunkInterpreter
 from mull.dialects.bedrock_converse.media import read_media
-from mull.dialects.foreign import Conversation, as_list, as_object, dump, objects
+from mull.dialects.foreign import (
+    Conversation,
+    as_instructions,
+    as_list,
+    as_object,
+    dump,
+    objects,
+)
 from mull.dialects.past import AnswerReader
 from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock, wire_of
 from mull.neutral.errors import ConfigError
@@ -48,8 +55,9 @@ def read_history(messages: Sequence[Any], system: Any, written_by: Target | None
                 response = {"output": {"message": told}}
                 conversation.messages.append(answers.read(response, where))
             case "system":
-                texts = [reader.block(one, at) for at, one in blocks]
-                conversation.add_instruction(texts, f"{where}.content")
+                given = (reader.block(one, at) for at, one in blocks)
+                written = [one for _, one in blocks]
+                conversation.add_instructions(as_instructions(given, written, DIALECT))
             case role:
                 raise ConfigError(f"{where}.role is {role!r}: it must be user or assistant")
     return conversation

@@ -16,7 +16,8 @@ import msgspec
 
 from mull.dialects.bedrock_converse import DIALECT
 from mull.dialects.bedrock_converse.words import REASONING, REDACTED
-from mull.neutral.blocks import wire_of
+from mull.dialects.decoder import broken_part
+from mull.neutral.blocks import ThinkingKind, wire_of
 from mull.neutral.events import (
     BlockEnded,
     Event,
@@ -69,7 +70,8 @@ class TextPart:
         if "citation" in delta:
             self._cited.append(delta["citation"])
             events += self.cut() if self.stopped else []
-        return events + _strange(delta, "a text", "text", "citation")
+        known = ("text", "citation") if isinstance(text, str | None) else ("citation",)
+        return events + _strange(delta, "a text", *known)
 
     def stop(self) -> list[Event]:
         self.stopped = True
@@ -87,10 +89,10 @@ class ReasoningPart:
     The wire has one or the other in a block. Where a server puts both, they are two thoughts.
     """
 
-    __slots__ = ("_key", "_open", "_redacted", "_rest", "_signature", "stopped")
+    __slots__ = ("_key", "_kind", "_open", "_redacted", "_rest", "_signature", "stopped")
 
-    def __init__(self, key: int) -> None:
-        self._key = key
+    def __init__(self, key: int, kind: ThinkingKind) -> None:
+        self._key, self._kind = key, kind
         self._signature: list[str] = []
         self._redacted: list[str] = []
         self._rest: dict[str, Any] = {}
@@ -103,7 +105,7 @@ class ReasoningPart:
         text = given.get("text")
         if type(text) is str and len(given) == 1 and not self.stopped:
             self._open = True
-            return [ThinkingDelta(text, self._key, REASONING)]
+            return [ThinkingDelta(text, self._key, REASONING, self._kind)]
         events: list[Event] = []
         signature = given.get("signature")
         rest = {name: value for name, value in given.items() if name not in _THOUGHT_KEYS}
@@ -119,7 +121,7 @@ class ReasoningPart:
             # Empty reasoning is a block too: it may carry only its signature.
             self._open = True
             said = text if isinstance(text, str) else ""
-            events.append(ThinkingDelta(said, self._key, REASONING))
+            events.append(ThinkingDelta(said, self._key, REASONING, self._kind))
         if isinstance(signature, str):
             self._signature.append(signature)
         return events + (self._carriers() if self.stopped else [])
@@ -219,6 +221,8 @@ class OpaquePart:
         for place, pieces in self._pieces.items():
             kind, _, name = place.partition(".")
             self._data[kind][name] = _input("".join(pieces)) if name == "input" else "".join(pieces)
+        if _is_broken(self._data):
+            return [*broken_part(self._data, self._key, "a block"), BlockEnded(self._key)]
         return [OpaqueReceived(self._data, self._key), BlockEnded(self._key)]
 
     def cut(self) -> list[Event]:
@@ -238,10 +242,20 @@ class OpaquePart:
                 held[name] = piece
 
 
-def begun_by(delta: dict[str, Any], key: int) -> Part | None:
+def _is_broken(data: dict[str, Any]) -> bool:
+    """Whether a block is nothing, of a known kind in another shape, or a result, which the model
+    does not give unless the provider's own tool did.
+    """
+    if not data or "text" in data or REASONING in data:
+        return True
+    used = [data[kind] for kind in ("toolUse", "toolResult") if kind in data]
+    return any(not isinstance(one, dict) or one.get("type") is None for one in used)
+
+
+def begun_by(delta: dict[str, Any], key: int, thinking: ThinkingKind) -> Part | None:
     """The part that a delta begins whose block had no start; a call without a name is none."""
     if REASONING in delta:
-        return ReasoningPart(key)
+        return ReasoningPart(key, thinking)
     if "text" in delta or "citation" in delta:
         return TextPart(key)
     return None if "toolUse" in delta or not delta else OpaquePart(key, {})

@@ -28,9 +28,18 @@ TRAITS = Traits(
     },
     ranges={"temperature": (0, 2), "seed": (-(2**31), 2**31 - 1)},
     defaults={"temperature": 1, "top_p": 0.95, "top_k": 64, "parallel_calls": True},
-    extras=frozenset(
-        {"safetySettings", "generationConfig.mediaResolution", "toolConfig.retrievalConfig"}
+    unserved=frozenset(
+        {
+            "generationConfig.candidateCount",
+            "generationConfig.logprobs",
+            "generationConfig.responseLogprobs",
+        }
     ),
-    usual={"generationConfig.candidateCount": 1, "generationConfig.responseModalities": ["TEXT"]},
+    usual={
+        "generationConfig.candidateCount": 1,
+        "generationConfig.logprobs": 0,
+        "generationConfig.responseLogprobs": False,
+        "generationConfig.responseModalities": ["TEXT"],
+    },
     unneeded=frozenset({"contents[].parts[].functionResponse.name", "labels", "model"}),
 )

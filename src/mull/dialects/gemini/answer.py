@@ -1,13 +1,15 @@
 """An answer in the format of generateContent: as chunks, as one response, or as an error.
 
 A call is sent when its arguments are complete, and always with an id. A signed part stands alone,
-so the first chunk of thinking waits for the event after it, which may contain its signature.
+so the first chunk of thinking waits for the event after it, which may contain its signature; if
+none has arrived with it, `flush` sends the thinking, and its signature follows without text.
 """
 
 from __future__ import annotations
 
 import binascii
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from mull.dialects.gemini import DIALECT
@@ -36,6 +38,7 @@ from mull.neutral.events import (
     ToolCallDelta,
 )
 from mull.neutral.messages import Dialect, Message
+from mull.neutral.usage import Usage
 
 __all__ = ["STATUSES", "Writer", "write_document", "write_error"]
 
@@ -67,7 +70,16 @@ class Writer(AnswerWriter):
     def feed(self, event: Event) -> bytes:
         if self._held is None and not self.about.as_list:
             return super().feed(event)
-        out = self._feed(event)
+        return self._listed_as(self._feed(event))
+
+    def flush(self) -> bytes:
+        if self._held is None or not self._held[1]:
+            return b""
+        held, self._held = self._held, None
+        return self._listed_as(self.piece(*held))
+
+    def _listed_as(self, out: bytes) -> bytes:
+        """The bytes as the next chunks of the list, if it is one."""
         if not self.about.as_list or not out:
             return out
         begun, self._listed = self._listed, True
@@ -134,9 +146,7 @@ class Writer(AnswerWriter):
 
     def finish(self, reason: str | None) -> bytes:
         last = _response([{"text": ""}], self._about, write_finish(reason))
-        if self.usage is not None:
-            last["usageMetadata"] = write_usage(self.usage)
-        return self._frame(last)
+        return self._frame(_ended(last, self.usage, self.rest))
 
     def fail(self, failed: Failed) -> bytes:
         for _ in self._calling:
@@ -182,9 +192,7 @@ def write_document(message: Message, about: About) -> bytes:
     parts = [part for block in message.blocks if (part := _part(block, own=own)) is not None]
     known = _about(about.id, about.model)
     whole = _response(parts, known, write_finish(message.stop_reason))
-    if message.usage is not None:
-        whole["usageMetadata"] = write_usage(message.usage)
-    return encode(whole)
+    return encode(_ended(whole, message.usage, own_keys(about.rest, DIALECT)))
 
 
 def write_error(failed: Failed, status: int) -> bytes:
@@ -204,6 +212,13 @@ def _response(parts: list[Part], about: Part, reason: str | None = None) -> Part
     return {"candidates": [candidate], **about}
 
 
+def _ended(last: Part, usage: Usage | None, rest: Mapping[str, Part]) -> Part:
+    """The last chunk with its counts, and with what else the provider said there."""
+    counts = {**({} if usage is None else write_usage(usage)), **rest.get("usage", {})}
+    last["candidates"][0] |= rest.get("candidate", {})
+    return {**last, **({"usageMetadata": counts} if counts else {}), **rest.get("response", {})}
+
+
 def _part(block: Any, *, own: bool) -> Part | None:
     signature = getattr(block, "signature", None)
     if signature and not own and not _is_base64(signature):
@@ -216,7 +231,7 @@ def _part(block: Any, *, own: bool) -> Part | None:
         case ToolCallBlock():
             kept = {**own_keys(block.wire, DIALECT), "id": block.id}
             return call_part(block.name, block.input, kept, signature)
-        case OpaqueBlock() if own:
+        case OpaqueBlock(broken=False) if own:
             return block.data
     return None
 

@@ -13,11 +13,12 @@ from typing import Any
 
 import msgspec
 
+from mull.dialects.decoder import broken_part
 from mull.dialects.gemini import DIALECT
 from mull.dialects.gemini.partial import PartialArguments
 from mull.dialects.gemini.shapes import PART_KEYS
 from mull.neutral.blocks import wire_of
-from mull.neutral.events import BlockEnded, Event, Failed, OpaqueReceived, ToolCallDelta
+from mull.neutral.events import BlockEnded, Event, Failed, ToolCallDelta
 
 __all__ = ["CallReader", "signature_of"]
 
@@ -50,7 +51,9 @@ class CallReader:
                 events.append(ToolCallDelta(self.count, self._id, signature=signature))
             return events + self._go_on(call)
         # Vertex AI closes a streamed call with an empty one; without an open call it means nothing.
-        return [*self.close(), OpaqueReceived(part)] if call or signature else self.close()
+        if not call and not signature:
+            return self.close()
+        return [*self.close(), *broken_part(part, None, "a call without a name")]
 
     def close(self) -> list[Event]:
         """The arguments of a call that arrived in chunks, once it is complete."""
@@ -71,6 +74,8 @@ class CallReader:
         self.count += 1
         self._id = self._name(call.get("id"), f"{signature}{call['name']}{text}")
         kept = _others(call, _READ)
+        if kept.get("id", self._id) != self._id:  # another call's: the order tells them apart
+            del kept["id"]
         if beside := _others(part, _BESIDE_SIGNED if signature else _BESIDE):
             kept[PART_KEYS] = beside
         wire = wire_of(DIALECT, kept)

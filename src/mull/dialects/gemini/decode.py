@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mull.dialects.decoder import Stage
+from msgspec.structs import replace
+
+from mull.dialects.decoder import Stage, broken_part
 from mull.dialects.gemini import DIALECT
 from mull.dialects.gemini.calls import CallReader, signature_of
 from mull.dialects.gemini.outcome import read_block, read_error, read_finish, read_usage
@@ -43,6 +45,9 @@ _SOURCE = "thought"
 _TEXT_KEYS = frozenset({"text", "thought", "thoughtSignature"})
 _UNSIGNED_KEYS = frozenset({"text", "thought"})
 _UNSAID = "FINISH_REASON_UNSPECIFIED"
+_RESPONSE = frozenset({"candidates", "usageMetadata", "responseId", "modelVersion", "error"})
+_CANDIDATE = frozenset({"content", "finishReason", "index"})
+"""The keys of a chunk that are read; others are kept as they came last."""
 
 
 class ChunkInterpreter:
@@ -54,11 +59,14 @@ class ChunkInterpreter:
         self._started = False
         self._answered = False
         self._failed = False
-        self._has_others = False
+        self._has_others = self._was_late = False
+        self._always_ends = True
         self._blocked: tuple[Finished, Warned] | None = None
         self._reason: str | None = None
         self._reason_said: Any = None
         self._counts: dict[str, Any] = {}
+        self._rest: dict[str, Any] = {}
+        self._beside: dict[str, Any] = {}
 
     def take(self, event: str | None, value: Any) -> list[Event]:
         """Events of one chunk; its counts wait for the end, because the last ones apply."""
@@ -72,6 +80,8 @@ class ChunkInterpreter:
         get = value.get
         if not self._started:
             self._start(value, out)
+        if not _RESPONSE.issuperset(value):
+            self._rest |= {k: v for k, v in value.items() if k not in _RESPONSE}
         if candidates:
             for candidate in candidates if type(candidates) is list else [candidates]:
                 self._take_candidate(candidate, out)
@@ -107,11 +117,17 @@ class ChunkInterpreter:
         if ended:
             has_calls = self._calls.count > 0
             finished, warned = read_finish(self._reason, self._reason_said, has_calls=has_calls)
+            finished = replace(finished, wire=wire_of(DIALECT, self._said_beside()))
             return [*out, *([warned] if warned else []), finished]
         said = (
             "the answer ended without a finish reason" if self._answered else "no answer received"
         )
         return [*out, Failed(said, "incomplete", "interrupted")]
+
+    def _said_beside(self) -> dict[str, Any]:
+        """What else was said of the response, of its candidate, and in the counts."""
+        said = {"response": self._rest, "candidate": self._beside, "usage": self._counts}
+        return {place: rest for place, rest in said.items() if rest}
 
     def _start(self, value: dict[str, Any], out: list[Event]) -> None:
         given, model = value.get("responseId"), value.get("modelVersion")
@@ -127,13 +143,30 @@ class ChunkInterpreter:
             self._leave_out_candidate(out)
             return
         self._answered = True
+        if not _CANDIDATE.issuperset(candidate):
+            self._beside |= {k: v for k, v in candidate.items() if k not in _CANDIDATE}
+        reason = get("finishReason")
+        ends = bool(reason) and type(reason) is str and reason != _UNSAID
         if content := get("content"):
             parts = content.get("parts") if type(content) is dict else content
-            self._take_parts(parts if type(parts) is list else [parts], out)
-        reason = get("finishReason")
-        if reason and type(reason) is str and reason != _UNSAID:
+            parts = parts if type(parts) is list else [parts]
+            if self._reason is not None and not (ends and self._always_ends):
+                parts = self._late(parts, out)
+            self._always_ends = self._always_ends and ends
+            self._take_parts(parts, out)
+        if ends:
             self._reason, self._reason_said = reason, candidate.get("finishMessage")
             self.stage = "closing"
+
+    def _late(self, parts: list[Any], out: list[Event]) -> list[Any]:
+        """What counts of the parts after the end: a signature alone. Some servers give a reason to
+        end with every chunk; only there does it not end the answer.
+        """
+        kept = [part for part in parts if type(part) is dict and _only_signs(part)]
+        if len(kept) < len(parts) and not self._was_late:
+            self._was_late = True
+            out.append(Warned("after_end", "what followed the end of the answer was left out"))
+        return kept
 
     def _leave_out_candidate(self, out: list[Event]) -> None:
         """Only one answer is ever requested; a second is reported once."""
@@ -161,6 +194,12 @@ class ChunkInterpreter:
             if part is not None:
                 out.append(_unreadable("a part", part))
             return
+        if not isinstance(signature := part.get("thoughtSignature", ""), str | None):
+            part = {name: value for name, value in part.items() if name != "thoughtSignature"}
+            said = (
+                f"a signature in the answer cannot be used and is not sent back: {signature!r:.80}"
+            )
+            out.append(Warned("malformed", said))
         text = part.get("text")
         if part.get("functionCall") is not None:
             if text and isinstance(text, str):  # two kinds in one part: neither may be lost
@@ -173,8 +212,16 @@ class ChunkInterpreter:
             v for k, v in part.items() if k not in ("thought", "thoughtSignature")
         ):
             out += _read_text(part, text or "")
+        elif text is not None or "functionResponse" in part:  # a result is never the model's
+            out += broken_part(part, None, "a part")
         else:
             out.append(OpaqueReceived(part))
+
+
+def _only_signs(part: dict[str, Any]) -> bool:
+    return signature_of(part) is not None and not any(
+        value for name, value in part.items() if name not in ("thought", "thoughtSignature")
+    )
 
 
 def _read_text(part: dict[str, Any], text: str) -> list[Event]:

@@ -6,10 +6,14 @@ from typing import Any
 
 from mull.neutral.blocks import as_keys
 
-__all__ = ["PART_KEYS", "call_part", "text_part", "thought_part"]
+__all__ = ["PART_KEYS", "RESULT_KEYS", "call_part", "text_part", "thought_part"]
 
 PART_KEYS = "part"
 """The key in the wire of a call for the keys that were beside it in its part."""
+
+RESULT_KEYS = "result"
+"""The key in the wire of a result for what its client wrote in it; the rest was beside it in its
+part."""
 
 Part = dict[str, Any]
 

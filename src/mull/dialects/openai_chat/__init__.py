@@ -39,29 +39,21 @@ TRAITS = Traits(
         "parallel_calls": True,
     },
     id_length=64,
-    extras=frozenset(
-        {
-            "logit_bias",
-            "min_p",
-            "prediction",
-            "repetition_penalty",
-            "safety_identifier",
-            "service_tier",
-            "tool_choice",
-        }
-    ),
+    headers=frozenset({"openai-beta"}),
+    attended=frozenset({"store"}),
+    unserved=frozenset({"audio", "logprobs", "modalities", "n", "top_logprobs"}),
     usual={
         "logprobs": False,
         "modalities": ["text"],
         "n": 1,
         "service_tier": "auto",
+        "store": False,
         "top_logprobs": 0,
     },
     unneeded=frozenset(
         {
             "messages[].tool_calls[].index",
             "metadata",
-            "store",
             "stream_options",
             "stream_options.include_obfuscation",
             "thinking.keep",

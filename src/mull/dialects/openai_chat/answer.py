@@ -14,7 +14,14 @@ import msgspec
 
 from mull.dialects.openai_chat import DIALECT
 from mull.dialects.openai_chat.finish import STATUSES, write_stop_reason
-from mull.dialects.openai_chat.places import CONTENT_LIST, DETAILS, TAGS, entries_in, entries_of
+from mull.dialects.openai_chat.places import (
+    CONTENT_LIST,
+    LISTS,
+    TAGS,
+    by_list,
+    entries_in,
+    entries_of,
+)
 from mull.dialects.openai_chat.usage import write_usage
 from mull.dialects.tables import Statuses
 from mull.dialects.writer import (
@@ -44,7 +51,7 @@ __all__ = ["STATUSES", "Writer", "write_document", "write_error"]
 _to_text = msgspec.json.Encoder().encode
 _FIELD = "reasoning_content"
 _OPAQUE = "reasoning_opaque"
-_NO_FIELDS = frozenset({CONTENT_LIST, DETAILS, TAGS, "extra_content"})
+_NO_FIELDS = frozenset({CONTENT_LIST, *LISTS, TAGS, "extra_content"})
 _TAIL = b'},"finish_reason":null}]}\n\n'
 _CALL_TAIL = b"}}]" + _TAIL
 _DONE = b"data: [DONE]\n\n"
@@ -98,11 +105,13 @@ class Writer(AnswerWriter):
         if type(block) is Thought and not block.head:
             self._field = self._field or _own_field(block.field, own=self.is_own)
             block.head = b'%b"%b":' % (self._before, self._field.encode())
-        tail = _CALL_TAIL if type(block) is Call else _TAIL
-        return b"%b%b%b" % (block.head, encode(text), tail)
+        if type(block) is Call:
+            block.is_bare = False
+            return b"%b%b%b" % (block.head, encode(text), _CALL_TAIL)
+        return b"%b%b%b" % (block.head, encode(text), _TAIL)
 
     def stop(self, block: Block) -> bytes:
-        return b""
+        return self.piece(block, "{}") if type(block) is Call and block.is_bare else b""
 
     def opaque(self, block: Opaque, data: dict[str, Any]) -> bytes:
         self._last = block
@@ -117,7 +126,7 @@ class Writer(AnswerWriter):
             self.leave_out("keys or members of a thought specific to another dialect")
         details = [*details, *_sealed(event.encrypted, event.redacted, event.id, self._entries)]
         self._entries += len(details)
-        return out + (self._delta({DETAILS: details}) if details else b"")
+        return out + (self._delta(by_list(details)) if details else b"")
 
     def mark(self, block: Text | Call, event: TextDelta | ToolCallDelta) -> bytes:
         if type(block) is Call:
@@ -145,7 +154,7 @@ class Writer(AnswerWriter):
         return frame({**self._head, "choices": [], "usage": write_usage(self.usage)})
 
     def _open_call_chunk(self, block: Call, text: str) -> bytes:
-        block.at, self._calls = self._calls, self._calls + 1
+        block.at, self._calls, block.is_bare = self._calls, self._calls + 1, not text
         block.head = b'%b"tool_calls":[{"index":%d,"function":{"arguments":' % (
             self._before,
             block.at,
@@ -195,10 +204,9 @@ def write_document(message: Message, about: About) -> bytes:
                 details += _sealed(block.encrypted, block.redacted, block.id, len(details))
             case ToolCallBlock():
                 said.setdefault("tool_calls", []).append(_whole_call(block))
-            case OpaqueBlock() if own:
+            case OpaqueBlock(broken=False) if own:
                 _keep(said, block.data)
-    if details:
-        said[DETAILS] = details
+    said |= by_list(details)
     reason = write_stop_reason(message.stop_reason, refused="refusal" in said)
     whole = {
         **_about("chat.completion", about.id, about.model, about.created),

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from mull.dialects.ids import distinct_id
 from mull.dialects.openai_chat import DIALECT
 from mull.neutral.blocks import wire_of
 from mull.neutral.events import Event, ToolCallDelta
@@ -24,13 +25,19 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Call:
-    """`bare` contains the arguments that came without id and index, in chunks."""
+    """`pieces` are its arguments, `bare` those that came without id and index. `said` is the id as
+    the server gave it, which another call may have. A call with its own `kind` may have its name
+    elsewhere.
+    """
 
-    __slots__ = ("bare", "id", "key", "name")
+    __slots__ = ("bare", "id", "key", "kind", "name", "pieces", "said")
 
     def __init__(self, key: int) -> None:
         self.key = key
         self.id: str | None = None
+        self.said: str | None = None
+        self.kind = False
+        self.pieces: list[str] = []
         self.name: str | None = None
         self.bare: list[str] = []
 
@@ -41,12 +48,23 @@ class Calls:
     def __init__(self) -> None:
         self._calls: list[_Call] = []
         self._by_id: dict[str, _Call] = {}
+        self._ids: set[str] = set()
         self._by_index: dict[int, _Call] = {}
         self._inline: dict[int, _Call] = {}
         self._open: _Call | None = None
 
     def __bool__(self) -> bool:
         return bool(self._calls)
+
+    @property
+    def nameless(self) -> int:
+        """How many of them have no name, so far: those are none."""
+        return sum(not call.name and not call.kind for call in self._calls)
+
+    @property
+    def usable(self) -> bool:
+        """Whether any has a name."""
+        return self.nameless < len(self._calls)
 
     def add(self, pieces: list[Any], out: list[Event]) -> None:
         """The events of the chunks of one delta."""
@@ -65,6 +83,7 @@ class Calls:
             return False
         self._open = call
         if arguments:
+            call.pieces.append(arguments)
             out.append(ToolCallDelta(call.key, None, None, arguments))
         return True
 
@@ -79,6 +98,7 @@ class Calls:
         call, opening = self._inline.get(block), name
         if call is None:
             call = self._inline[block] = self._new()
+            id_ = distinct_id(id_, call.key, self._ids) if id_ else None
             call.name, call.id = name, id_
         else:
             opening = id_ = None
@@ -105,12 +125,16 @@ class Calls:
         new_id = id_ if call.id is None else None
         new_name = name if call.name is None else None
         if new_id:
-            call.id = new_id
-            self._by_id[new_id] = call
+            call.said = new_id
+            self._by_id.setdefault(new_id, call)
+            call.id = new_id = distinct_id(new_id, call.key, self._ids)
         call.name = call.name or new_name
-        if arguments and id_ is None and index is None:
-            call.bare.append(arguments)
+        if arguments:
+            call.pieces.append(arguments)
+            if id_ is None and index is None:
+                call.bare.append(arguments)
         kept = wire_of(DIALECT, _kept(piece, function))
+        call.kind = call.kind or (kept is not None and "type" in kept.data)
         if is_new or arguments or new_id or new_name or kept:
             out.append(ToolCallDelta(call.key, new_id, new_name, arguments, None, kept))
 
@@ -120,6 +144,8 @@ class Calls:
         at_index = None if index is None else self._by_index.get(index)
         if id_ is not None:
             known = self._by_id.get(id_)
+            if at_index is not None and at_index is not known and at_index.said == id_:
+                return at_index
             if known is not None and self._is_namesake(known, index, name, touched):
                 return self._new()
             if known is None and at_index is not None and at_index.id is None:
@@ -136,11 +162,15 @@ class Calls:
     def _is_namesake(
         self, known: _Call, index: int | None, name: str | None, touched: set[int]
     ) -> bool:
-        """Whether a call only shares its id with a known one: it is a separate call."""
+        """Whether a call only shares its id with a known one: it is a separate call. One of the
+        same name under another index may also be the rest of the known one.
+        """
         if known.key in touched:
             return True
         elsewhere = index is not None and self._by_index.get(index) is not known
-        return elsewhere and name is not None and known.name is not None
+        if not elsewhere or name is None or known.name is None:
+            return False
+        return name != known.name or _is_complete(known.pieces)
 
     def _is_another(self, name: str, index: int | None, touched: set[int]) -> bool:
         """Whether a name without id at a new index opens a call, or belongs to the open one, which

@@ -9,12 +9,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from mull.dialects.decoder import Stage
 from mull.dialects.openai_chat.delta import DeltaReader
 from mull.dialects.openai_chat.finish import BROKEN, as_error, broken, stop_reason
 from mull.dialects.openai_chat.usage import find_usage, read_usage
 from mull.dialects.sse import SseReader
-from mull.neutral.events import Event, Failed, Finished, Started, UsageReported, Warned
+from mull.neutral.events import (
+    Event,
+    Failed,
+    Finished,
+    Started,
+    ThinkingDelta,
+    UsageReported,
+    Warned,
+)
 from mull.neutral.target import Target
 
 __all__ = ["FRAMING", "ChunkInterpreter"]
@@ -37,6 +47,8 @@ class ChunkInterpreter:
         self._failed = False
         self._reason: str | None = None
         self._usage: dict[str, Any] | None = None
+        self._counts = target.compat.count_thinking == "llama-timings"
+        self._thought: int | None = 0
 
     def take(self, event: str | None, value: Any) -> list[Event]:
         """Events of one chunk."""
@@ -58,6 +70,8 @@ class ChunkInterpreter:
                     self._read(delta, out)
                 else:
                     finished = self._choice(choice, out) or finished
+        if self._counts:
+            self._count(get("timings"), out)
         if finished or not choices or get("usage"):
             self._usage = find_usage(value) or self._usage
         if not choices or event == "error" or get("error"):
@@ -68,6 +82,7 @@ class ChunkInterpreter:
         """Events of a complete response."""
         self._reader = DeltaReader(self._compat, self._field_name, whole=True)
         self._read = self._reader.read
+        self._counts = False
         if not isinstance(value, dict):
             return [Failed("the answer is not an object", "unreadable", body=value)]
         out = self.take(None, value)
@@ -82,15 +97,21 @@ class ChunkInterpreter:
         out: list[Event] = []
         self._reader.close(out)
         if self._usage is not None:
-            out.append(UsageReported(read_usage(self._usage)))
+            usage = read_usage(self._usage)
+            if self._counts and usage.reasoning is None and self._thought is not None:
+                usage = replace(usage, reasoning=min(self._thought, usage.output or 0))
+            out.append(UsageReported(usage))
         if self._failed:
             return out
         if self._reason is None and not done:
             text = "the stream ended before the answer did"
             out.append(Failed(text, "incomplete", "interrupted"))
         else:
-            calls, refused = bool(self._reader.calls), self._reader.refused
-            out.append(Finished(stop_reason(self._reason, calls=calls, refused=refused)))
+            calls, refused = self._reader.calls.usable, self._reader.refused
+            reason = stop_reason(self._reason, calls=calls, refused=refused)
+            if reason == "tool_calls" and self._reader.calls.nameless and not calls:
+                reason = "stop"  # none of the calls can be run
+            out.append(Finished(reason))
         return out
 
     def _start(self, value: dict[str, Any], out: list[Event]) -> None:
@@ -123,6 +144,14 @@ class ChunkInterpreter:
             if reason in BROKEN and not self._failed:
                 self._fail(as_error(choice) or broken(reason), out)
         return True
+
+    def _count(self, timings: Any, out: list[Event]) -> None:
+        """Count thinking where the server does not: every chunk says how many tokens have been
+        written so far, so the last one with a thought says how many were thinking.
+        """
+        if any(isinstance(event, ThinkingDelta) for event in out):
+            written = timings.get("predicted_n") if isinstance(timings, dict) else None
+            self._thought = written if isinstance(written, int) else None
 
     def _leave_out(self, out: list[Event]) -> None:
         """Only one answer is ever requested; a second one would be mixed into the first."""

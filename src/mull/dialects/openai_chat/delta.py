@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from mull.dialects.decoder import NAMELESS
 from mull.dialects.openai_chat import DIALECT
 from mull.dialects.openai_chat.calls import Calls
 from mull.dialects.openai_chat.details import Details
 from mull.dialects.openai_chat.mirrors import Mirrors
-from mull.dialects.openai_chat.places import CONTENT_LIST, DETAILS, TAGS, text_of
+from mull.dialects.openai_chat.places import CONTENT_LIST, LISTS, TAGS, text_of
 from mull.dialects.openai_chat.segments import Segments
 from mull.dialects.tags import Piece, TagSplitter
 from mull.neutral.blocks import Wire
@@ -34,7 +35,7 @@ class DeltaReader:
         self._readable = frozenset(self._order)
         self._details = Details(whole=whole, cumulative=compat.cumulative)
         self._mirrors = Mirrors()
-        self._segments = Segments(self._details, self._mirrors)
+        self._segments = Segments(self._details, self._mirrors, compat.thinking_kind)
         self._tags = TagSplitter(
             compat.tags,
             starts_in_reasoning=compat.starts_in_reasoning,
@@ -67,7 +68,7 @@ class DeltaReader:
         if thought and (more is not None or self._said is not None):
             more = {**(more or {}), str(leader): thought}
         elif thought:
-            self._segments.think(thought, leader or "", out)
+            self._think(thought, leader or "", out)
         if more is not None and self._more(more, content, calls, out):
             return
         if content:
@@ -88,6 +89,7 @@ class DeltaReader:
         """The end of the answer: what was held back, and every carrier."""
         self._pieces(self._tags.close(), out)
         self._segments.close(out)
+        out += [NAMELESS] * self.calls.nameless
 
     def _reason(self, thoughts: dict[str, Any], out: list[Event]) -> None:
         mirrors, beside, blanks = self._mirrors, "", ""
@@ -97,7 +99,7 @@ class DeltaReader:
             if beside.isspace():  # these must not take precedence over another field's text
                 beside, blanks = "", beside
             elif beside:
-                self._segments.think(beside, leader, out)
+                self._think(beside, leader, out)
         for name in self._order:
             if name in thoughts and name != leader:
                 text = self._text(name, thoughts[name])
@@ -112,7 +114,7 @@ class DeltaReader:
 
     def _text(self, name: str, value: Any) -> str:
         """The text of a field in this delta."""
-        if type(value) is list and name == DETAILS:
+        if type(value) is list and name in LISTS:
             return self._details.add(value)
         text = value if type(value) is str else _field_text(value)
         return text if self._said is None or not text else self._suffix(name, text)
@@ -125,8 +127,14 @@ class DeltaReader:
             self._pieces(self._tags.disable(self._mirrors.told), out)
             self._mirrors.lead(name)
         if new:
-            self._segments.think(new, name, out)
+            self._think(new, name, out)
         return bool(new)
+
+    def _think(self, text: str, name: str, out: list[Event]) -> None:
+        """A chunk of thinking in a field; what was said before it is no rest of the thinking."""
+        if self._tags.holds_rest:
+            self._pieces(self._tags.disable(self._mirrors.told), out)
+        self._segments.think(text, name, out)
 
     def _new_inside(self, place: str, text: str) -> str:
         """What is new in thinking inside the content, where whitespace counts too."""
@@ -167,6 +175,8 @@ class DeltaReader:
                 self._pieces(self._tags.feed(content), out)
         elif isinstance(content, list):
             self._members(content, out)
+        else:
+            self._segments.keep_broken({"content": content}, out)
 
     def _pieces(self, pieces: list[Piece], out: list[Event]) -> None:
         segments = self._segments
@@ -182,13 +192,15 @@ class DeltaReader:
                 if name is not None:
                     self._tag_field = f"{TAGS}:{name}"
                 self._think_inside(text, out)
+            elif kind == "rest":
+                segments.think(text, self._mirrors.leader or TAGS, out)
             elif kind == "tool_call":
                 segments.begin_answer("tool_call", out)
                 self.calls.add_inline(block, name, id_, text, out)
             elif segments.last_text is None:
                 segments.think("", TAGS, out)
-            else:
-                out.append(Reclassified(segments.last_text, TAGS))
+            elif segments.speaks or self._mirrors.leader is None:
+                out.append(Reclassified(segments.last_text, self._mirrors.leader or TAGS))
                 segments.leave()
 
     def _think_inside(self, text: str, out: list[Event]) -> None:
@@ -209,13 +221,15 @@ class DeltaReader:
             if isinstance(member, str):
                 member = {"type": "text", "text": member}
             if not isinstance(member, dict):
-                continue
-            kind, text = member.get("type"), member.get("text")
+                member = {"content": member}
+            kind, text = member.get("type", "text"), member.get("text")
             if kind == "thinking":
                 self._thinking_member(member, out)
             elif kind in _TEXT_MEMBERS and isinstance(text, str):
                 if text:
                     self._segments.speak(text, out)
+            elif kind in _TEXT_MEMBERS or not isinstance(kind, str):
+                self._segments.keep_broken(member, out)
             else:
                 self._segments.keep(member, out)
 
@@ -242,6 +256,8 @@ class DeltaReader:
                 self._pieces(self._tags.disable(), out)
             self._segments.begin_answer("tool_call", out)
             self.calls.add(calls, out)
+        else:
+            self._segments.keep_broken({"tool_calls": calls}, out)
 
     def _rest(self, rest: dict[str, Any], content: Any, calls: Any, out: list[Event]) -> None:
         """A delta with keys beyond the usual ones."""

@@ -1,4 +1,4 @@
-"""Reassembles `reasoning_details` from the chunks of a stream.
+"""Reassembles `reasoning_details` and `thinking_blocks` from the chunks of a stream.
 
 Chunks of one entry have the same type and index, or are consecutive if there is no index. Only text
 grows; a chunk with a different value for a known key is another entry, so nothing is ever
@@ -15,7 +15,7 @@ from mull.dialects.openai_chat.places import text_of
 
 __all__ = ["Details"]
 
-_GROWING = ("text", "summary")
+_GROWING = ("text", "summary", "thinking")
 
 
 class _Entry:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mull.dialects.body import dump, merge
+from mull.dialects.extras import merge_own, written_with
 from mull.dialects.openai_chat import DIALECT
 from mull.dialects.openai_chat.messages import MessageList
 from mull.dialects.openai_chat.reasoning import ReasoningRule
@@ -23,10 +24,10 @@ from mull.neutral.request import (
     ToolChoice,
     WireRequest,
 )
-from mull.neutral.target import Compat, Target
+from mull.neutral.target import Compat, Target, TurnForm
 from mull.neutral.thinking import write_thinking
 
-__all__ = ["encode_request"]
+__all__ = ["encode_request", "write_tool"]
 
 PATH = "/chat/completions"
 
@@ -55,19 +56,25 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     keep = compat.keep_thinking if request.keep_thinking and thinks else None
     if stream and compat.end_thinking == "llama-control":
         body["reasoning_control"] = True
-    merge(body, write_thinking(request.thinking), keep, compat.extra_body)
+    if stream and compat.count_thinking == "llama-timings":
+        body["timings_per_token"] = True
+    if compat.grammar is not None:
+        _constrain(body, request, compat.grammar)
+    merge(body, write_thinking(request.thinking), keep)
+    notes += merge_own(body, own_keys(request.wire, DIALECT))
+    merge(body, compat.extra_body)
     accept = "text/event-stream" if stream else "application/json"
     return WireRequest(
         path=PATH if compat.path is None else compat.path,
         body=dump(body),
-        headers={"content-type": "application/json", "accept": accept},
+        headers={"content-type": "application/json", "accept": accept, **request.headers},
         notes=(*notes, *history.notes()),
     )
 
 
 def _options(request: Request, compat: Compat, notes: list[Note]) -> dict[str, Any]:
     options: dict[str, Any] = {}
-    tools = [_tool(tool) for tool in request.tools]
+    tools = [write_tool(tool) for tool in request.tools]
     if tools := [*tools, *(tool.data for tool in request.hosted_tools)]:
         options["tools"] = tools
         if request.tool_choice is not None:
@@ -78,17 +85,37 @@ def _options(request: Request, compat: Compat, notes: list[Note]) -> dict[str, A
         options["response_format"] = _format(request.format)
     if request.max_tokens is not None:
         options[compat.max_tokens_field] = request.max_tokens
-    return merge(options, write_parameters(request, DIALECT), own_keys(request.wire, DIALECT))
+    return merge(options, write_parameters(request, DIALECT))
 
 
-def _tool(tool: Tool) -> dict[str, Any]:
+def _constrain(body: dict[str, Any], request: Request, form: TurnForm) -> None:
+    """Have the turn written by mull's grammar; that of a plain one the server knows already.
+
+    The server accepts a grammar beside tools only if it is not to look for calls itself, so calls
+    arrive as text, in their marks.
+    """
+    tools = () if request.tool_choice == "none" else request.tools
+    thinks = request.thinking.thinks
+    if thinks and not tools and request.format is None:
+        return
+    from mull.dialects.grammar import turn_grammar
+
+    body.pop("response_format", None)
+    body["grammar"] = turn_grammar(form, tools, request.tool_choice, request.format, thinks=thinks)
+    body["grammar_type"] = "tool_calls"  # only of this type it includes the prompt
+    if tools:
+        body["tool_choice"] = "none"
+
+
+def write_tool(tool: Tool) -> dict[str, Any]:
+    """The definition of a tool."""
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
     function["parameters"] = tool.parameters or {"type": "object", "properties": {}}
     if tool.strict:
         function["strict"] = True
-    return {"type": "function", "function": function}
+    return written_with({"type": "function", "function": function}, tool.wire, DIALECT)
 
 
 def _format(wanted: AnswerFormat) -> dict[str, Any]:

@@ -38,6 +38,7 @@ STATUSES = Statuses(
     (403, "permission_denied"),
     (404, "model_not_found"),
     (404, "not_found"),
+    (413, "request_too_large"),
     (413, "context_length_exceeded"),
     (429, "rate_limit_exceeded"),
     (429, "rate_limit_error"),

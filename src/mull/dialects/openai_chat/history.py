@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
+from mull.dialects.extras import Extras, leftover, unread
 from mull.dialects.foreign import (
     Calls,
     Conversation,
+    as_instructions,
     as_list,
     as_object,
     as_text,
@@ -19,8 +23,17 @@ from mull.dialects.foreign import (
 )
 from mull.dialects.openai_chat import DIALECT
 from mull.dialects.openai_chat.decode import ChunkInterpreter
+from mull.dialects.openai_chat.messages import write_media
 from mull.dialects.past import AnswerReader
-from mull.neutral.blocks import Block, MediaBlock, OpaqueBlock, TextBlock, ToolResultBlock
+from mull.neutral.blocks import (
+    Block,
+    MediaBlock,
+    OpaqueBlock,
+    TextBlock,
+    ToolResultBlock,
+    Wire,
+    wire_of,
+)
 from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Message
 from mull.neutral.target import Compat, Target
@@ -62,7 +75,7 @@ def read_history(messages: Sequence[Any], system: Any, written_by: Target | None
     reader.add_instruction(system, "system")
     for where, message in objects(list(messages), "messages"):
         reader.add(message, where)
-    return reader.conversation
+    return reader.conversation.end()
 
 
 def is_own(message: Mapping[str, Any]) -> bool:
@@ -81,17 +94,20 @@ class _Reader:
         content = message.get("content")
         role = message.get("role")
         known = _KNOWN.get(role, ()) if isinstance(role, str) else ()
+        extras = Extras(DIALECT)
         if len(message) > _LEAST or "content" not in message:
             self.conversation.leave(message, where, *_ALWAYS, *known)
+            extras.add(unread(message, (*_ALWAYS, *known)))
         if role != "assistant" and isinstance(content, list):
             self._leave_details(content, f"{where}.content")
         match role:
             case "system" | "developer":
-                self.add_instruction(content, f"{where}.content")
+                self.add_instruction(content, f"{where}.content", extras.wire())
             case "user":
-                said.append(Message(role="user", blocks=_content(content, f"{where}.content")))
+                blocks = _content(content, f"{where}.content")
+                said.append(Message(role="user", blocks=blocks, wire=extras.wire()))
             case "assistant":
-                answer = self._answer(message, where)
+                answer = self._answer(message, where, extras)
                 self._calls.expect(answer.tool_calls)
                 said.append(answer)
             case "tool" | "function":
@@ -101,9 +117,10 @@ class _Reader:
                     f"{where}.role is {role!r}: it must be system, user, assistant or tool"
                 )
 
-    def add_instruction(self, content: Any, where: str) -> None:
+    def add_instruction(self, content: Any, where: str, wire: Wire | None = None) -> None:
         """A system prompt, wherever it is."""
-        self.conversation.add_instruction(_content(content, where), where)
+        blocks = as_instructions(_content(content, where), content, DIALECT)
+        self.conversation.add_instructions(blocks, wire)
 
     def _leave_details(self, content: Any, where: str) -> None:
         """The keys of a part beside its content."""
@@ -115,12 +132,32 @@ class _Reader:
                     self.conversation.leave(inner, f"{place}.{kind}", *_INNER)
                 self.conversation.leave(part, place, "type", "text", str(kind))
 
-    def _answer(self, message: dict[str, Any], where: str) -> Message:
+    def _answer(self, message: dict[str, Any], where: str, extras: Extras) -> Message:
+        """An answer, read as its provider sent it: without what its client added."""
         _check_answer(message, where)
-        return self._answers.read({"choices": [{"index": 0, "message": message}]}, where)
+        sent = unread(message, tuple(extras.keys)) if extras.keys else message
+        for key, kind, added in _LISTS:
+            parts = message.get(key)
+            if not isinstance(parts, list):
+                continue
+            bare = []
+            for at, part in enumerate(parts):
+                rest = added(part) if isinstance(part, dict) else {}
+                extras.add(rest, kind)
+                self._leave_all(rest, f"{where}.{key}[{at}]")
+                bare.append(_less(part, rest) if rest else part)
+            sent = {**sent, key: bare}
+        answer = self._answers.read({"choices": [{"index": 0, "message": sent}]}, where)
+        return replace(answer, wire=extras.wire()) if extras.wire() else answer
+
+    def _leave_all(self, rest: dict[str, Any], where: str) -> None:
+        for key, value in rest.items():
+            if key == "function" and isinstance(value, dict):
+                self.conversation.leave(value, f"{where}.{key}")
+            else:
+                self.conversation.leave({key: value}, where)
 
     def _add_result(self, message: dict[str, Any], where: str) -> None:
-        """Consecutive results belong to one message."""
         given, name = message.get("tool_call_id"), message.get("name")
         call_id = self._calls.take(
             given if isinstance(given, str) else None, name if isinstance(name, str) else None
@@ -130,11 +167,11 @@ class _Reader:
         text += "".join(dump(b.data) for b in blocks if isinstance(b, OpaqueBlock))
         media = tuple(b for b in blocks if isinstance(b, MediaBlock))
         result = ToolResultBlock(call_id, text, media=media)
-        said = self.conversation.messages
-        if said and said[-1].role == "tool":
-            said[-1] = Message(role="tool", blocks=(*said[-1].blocks, result))
-        else:
-            said.append(Message(role="tool", blocks=(result,)))
+        given = unread(message, ("role", "tool_call_id", "name"))
+        if media or not isinstance(given.get("content"), list):
+            given.pop("content", None)
+        rest = wire_of(DIALECT, leftover(given, {"content": text}))
+        self.conversation.add_result(replace(result, wire=rest))
 
 
 def _check_answer(message: dict[str, Any], where: str) -> None:
@@ -169,7 +206,15 @@ def _part(part: Any, where: str) -> Block:
     part = as_object(part, where)
     match part:
         case {"type": kind, "text": str(text)} if kind in _TEXTS:
-            return TextBlock(text)
+            return TextBlock(text, wire=wire_of(DIALECT, unread(part, ("type", "text"))))
+    media = _media(part)
+    if media is None:
+        return OpaqueBlock(part, DIALECT)
+    return replace(media, wire=wire_of(DIALECT, leftover(part, write_media(media) or {})))
+
+
+def _media(part: dict[str, Any]) -> MediaBlock | None:
+    match part:
         case {"type": "image_url", "image_url": {"url": str(url)} | str(url)}:
             return image_at(url)
         case {"type": "video_url", "video_url": {"url": str(url), **rest}} if not rest:
@@ -179,4 +224,30 @@ def _part(part: Any, where: str) -> Block:
         case {"type": "file", "file": {"file_data": str(data), **rest}} if is_data_uri(data):
             name = rest.get("filename")
             return data_uri(data, name if isinstance(name, str) else None)
-    return OpaqueBlock(part, DIALECT)
+    return None
+
+
+def _added_to_part(part: dict[str, Any]) -> dict[str, Any]:
+    """What a client added to a text of an answer; other parts are kept as they are."""
+    return unread(part, ("type", "text")) if part.get("type") in _TEXTS else {}
+
+
+def _added_to_call(call: dict[str, Any]) -> dict[str, Any]:
+    """What a client added to a call; calls of other kinds are kept as they are."""
+    function = call.get("function")
+    if call.get("type", "function") != "function" or not isinstance(function, dict):
+        return {}
+    added = unread(call, ("id", "type", "function", "index", "extra_content"))
+    inside = unread(function, ("name", "arguments", "extra_content"))
+    return {**added, "function": inside} if inside else added
+
+
+_LISTS = (("content", "part", _added_to_part), ("tool_calls", "call", _added_to_call))
+
+
+def _less(part: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
+    """A part without these keys."""
+    kept = {key: value for key, value in part.items() if key not in rest}
+    if "function" in rest:
+        kept["function"] = unread(part["function"], tuple(rest["function"]))
+    return kept

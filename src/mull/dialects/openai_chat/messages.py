@@ -7,11 +7,13 @@ history starts with the exact bytes of a shorter one and the endpoint's cache st
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, assert_never
 
 import msgspec
 
+from mull.dialects.extras import Extras, lost_note, written_with
 from mull.dialects.openai_chat import DIALECT
 from mull.dialects.openai_chat.places import IN_CONTENT, TAGS, members_of
 from mull.dialects.openai_chat.reasoning import ReasoningFields, ReasoningRule
@@ -29,7 +31,7 @@ from mull.neutral.blocks import (
 from mull.neutral.messages import Message
 from mull.neutral.request import Note
 
-__all__ = ["MessageList"]
+__all__ = ["MessageList", "write_media"]
 
 _encode = msgspec.json.Encoder().encode
 _BRIDGE = "I have the results."
@@ -55,6 +57,7 @@ class MessageList:
         self._left_out: Counter[str] = Counter()
         self._bridged = 0
         self._unnamed: list[str] = []
+        self._lost: list[str] = []
         self._calls = 0
 
     def add_system(self, text: str) -> None:
@@ -79,24 +82,41 @@ class MessageList:
         if message.role == "assistant":
             self._add_assistant(message)
         elif message.role == "system":
-            self.add_system("\n\n".join(b.text for b in message.blocks if isinstance(b, TextBlock)))
+            self._add_instruction(message)
         elif message.role == "user" and (len(results) < len(message.blocks) or not results):
-            self._add_user(self._content(message.blocks, shown))
+            keys = Extras(DIALECT, message).keys
+            self._add_user(self._content(message.blocks, shown), keys)
         elif shown:
             self._add_user(shown)
 
-    def _add_user(self, content: str | list[dict[str, Any]]) -> None:
+    def _add_instruction(self, message: Message) -> None:
+        """Write a system message; one with anything beside its text is not joined with others."""
+        keys, beside = Extras(DIALECT, message).keys, any(map(_beside, message.blocks))
+        if not keys and not beside:
+            self.add_system("\n\n".join(b.text for b in message.blocks if isinstance(b, TextBlock)))
+            return
+        inside = bool(self.messages) and self._compat.system_inside == "user"
+        role = "user" if inside else self._compat.system_role
+        content = self._content(message.blocks)
+        self.messages.append({"role": role, "content": content, **keys})
+
+    def _add_user(
+        self,
+        content: str | list[dict[str, Any]],
+        keys: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         """Write what a user says; an interrupted turn or steering may leave results before it."""
         follows_results = bool(self.messages) and self.messages[-1]["role"] == "tool"
         if follows_results and self._compat.assistant_after_results:
             self.messages.append({"role": "assistant", "content": _BRIDGE})
             self._bridged += 1
-        self.messages.append({"role": "user", "content": content})
+        self.messages.append({"role": "user", "content": content, **keys})
 
     def notes(self) -> list[Note]:
         """What the endpoint does not get."""
-        notes = [
-            Note(about, text.format(n=n, s="" if n == 1 else "s"), warning=kind == "media")
+        notes = [lost_note(self._lost)] if self._lost else []
+        notes += [
+            Note(about, text.format(n=n, s="" if n == 1 else "s"), warning=kind != "empty")
             for kind, (about, text) in _LEFT_OUT.items()
             if (n := self._left_out[kind])
         ]
@@ -118,7 +138,11 @@ class MessageList:
         call_id = block.call_id
         if not call_id and self._unnamed:
             call_id = self._unnamed.pop(0)
-        parts = [part for one in block.media if (part := _media(one))]
+        parts = [
+            written_with(part, one.wire, DIALECT)
+            for one in block.media
+            if (part := write_media(one))
+        ]
         output, lost = block.output, len(block.media) - len(parts)
         if lost:
             self._left_out["media"] += lost
@@ -127,9 +151,8 @@ class MessageList:
         in_place = bool(parts) and self._compat.result_media == "tool"
         said = [{"type": "text", "text": output}] if output else []
         content = [*said, *parts] if in_place else output
-        self.messages.append(
-            {"role": "tool", "tool_call_id": self._fitting(call_id), "content": content}
-        )
+        result = {"role": "tool", "tool_call_id": self._fitting(call_id), "content": content}
+        self.messages.append(written_with(result, block.wire, DIALECT))
         return [] if in_place else _named(block.media, parts)
 
     def _fitting(self, call_id: str) -> str:
@@ -145,36 +168,41 @@ class MessageList:
         self, blocks: Sequence[Block], shown: Sequence[dict[str, Any]] = ()
     ) -> str | list[dict[str, Any]]:
         """A user's content: plain text is sent as a plain string, which every server accepts."""
-        if len(blocks) == 1 and not shown and isinstance(blocks[0], TextBlock):
+        beside = any(map(_beside, blocks))
+        if len(blocks) == 1 and not shown and isinstance(blocks[0], TextBlock) and not beside:
             return blocks[0].text
         parts: list[dict[str, Any]] = [*shown]
         for block in blocks:
             if isinstance(block, TextBlock):
-                parts.append({"type": "text", "text": block.text})
+                part = {"type": "text", "text": block.text}
+                parts.append(written_with(part, block.wire, DIALECT))
             elif isinstance(block, MediaBlock):
-                part = _media(block)
-                parts += [part] if part else []
-                self._left_out["media"] += part is None
+                written = write_media(block)
+                parts += [written_with(written, block.wire, DIALECT)] if written else []
+                self._left_out["media"] += written is None
+            elif isinstance(block, OpaqueBlock) and block.dialect == DIALECT:
+                parts.append(block.data)
             elif not isinstance(block, ToolResultBlock):
                 self._left_out["opaque"] += 1
-        if any(part["type"] != "text" for part in parts):
-            return parts
-        return _paragraphs([part["text"] for part in parts])
+        texts = [block.text for block in blocks if isinstance(block, TextBlock)]
+        return parts if beside or len(texts) < len(parts) else _paragraphs(texts)
 
     def _add_assistant(self, message: Message) -> None:
         answer = _Answer(self._rule, self._left_out)
+        extras = Extras(DIALECT, message)
         self._unnamed = []
         for block in message.blocks:
             answer.add(block)
-        calls = [self._call(call) for call in message.tool_calls]
+        calls = [extras.write(self._call(call), "call") for call in message.tool_calls]
         if answer.is_empty and not calls:
             # An empty answer would be taken for a prefill (ggml-org/llama.cpp#20861).
             self._left_out["empty"] += 1
             return
-        written: dict[str, Any] = {"role": "assistant", "content": answer.content()}
+        written: dict[str, Any] = {"role": "assistant", "content": answer.content(extras)}
+        self._lost += extras.lost()
         if calls and not written["content"]:
             written["content"] = self._compat.empty_content
-        written |= answer.keys(has_calls=bool(calls))
+        written |= answer.keys(has_calls=bool(calls)) | extras.keys
         if calls:
             written["tool_calls"] = calls
         self.messages.append(written)
@@ -232,11 +260,13 @@ class _Answer:
             case _:
                 assert_never(block)
 
-    def content(self) -> str | list[dict[str, Any]]:
-        """Plain text if all of it is text, otherwise the list in wire order."""
-        if all(part["type"] == "text" for part in self._parts):
-            return "".join(part["text"] for part in self._parts)
-        return self._parts
+    def content(self, extras: Extras) -> str | list[dict[str, Any]]:
+        """Plain text if all of it is text, and nothing is beside it; otherwise the list in wire
+        order."""
+        parts = [extras.write(part, "part") for part in self._parts]
+        if all(part["type"] == "text" and len(part) == 2 for part in parts):
+            return "".join(part["text"] for part in parts)
+        return parts
 
     def keys(self, *, has_calls: bool) -> dict[str, Any]:
         """The keys beside the content: reasoning or its placeholder, and what was kept."""
@@ -273,6 +303,13 @@ class _Answer:
                 self._say(_tagged(block, self._rule))
             else:
                 self._parts.append(_member(block))
+
+
+def _beside(block: Block) -> bool:
+    """Whether a client wrote anything beside the text of a block, or something else than text."""
+    if isinstance(block, OpaqueBlock):
+        return block.dialect == DIALECT
+    return isinstance(block, TextBlock) and bool(own_keys(block.wire, DIALECT))
 
 
 def _others(kept: dict[str, Any], known: Container[str]) -> dict[str, Any]:
@@ -316,7 +353,8 @@ def _paragraphs(texts: Sequence[str]) -> str:
     return joined
 
 
-def _media(block: MediaBlock) -> dict[str, Any] | None:
+def write_media(block: MediaBlock) -> dict[str, Any] | None:
+    """The part of an attachment; None if this API has none for it."""
     kind, _, form = block.media_type.partition(";")[0].strip().lower().partition("/")
     url = block.url if block.data is None else f"data:{block.media_type};base64,{block.data}"
     if url is None:

@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mull.dialects.openai_chat.places import DETAILS, IN_CONTENT, entries_of, place_of, text_of
+from mull.dialects.openai_chat.places import (
+    IN_CONTENT,
+    LISTS,
+    by_list,
+    entries_of,
+    place_of,
+    replace_text,
+)
 from mull.neutral.blocks import ThinkingBlock
 from mull.neutral.request import Request
 from mull.neutral.target import Compat
@@ -43,7 +50,7 @@ class ReasoningRule:
         field = self.only or compat.reasoning_out
         if field == "same":
             field = self._first
-        if field in ("never", DETAILS) or field in IN_CONTENT:
+        if field == "never" or field in LISTS or field in IN_CONTENT:
             return None
         if compat.missing_reasoning is None or not needed or not self._thinks:
             return None
@@ -62,25 +69,26 @@ class ReasoningFields:
     def add(self, block: ThinkingBlock, place: str) -> None:
         """Add a block that is sent back outside the content."""
         details = entries_of(block)
-        if place == DETAILS:
+        if place in LISTS:
             whole = [{"type": "reasoning.text", "text": block.thought}] if block.thought else []
             self._details += details or whole
             return
         self._details += details
         named = self._rule.compat.reasoning_out != "same"
-        if details and not named and "".join(map(text_of, details)) == block.thought:
+        if details and not named and replace_text(details, block.thought):
             return
         self._opaque = block.signature or self._opaque
         if block.thought:
             before = self._texts.get(place, "")
-            between = "\n\n" if before and block.kind == "summary" else ""
+            # parts of a summary are paragraphs, unless the server itself joined them
+            parts = block.kind == "summary" and self._rule.compat.thinking_kind == "raw"
+            between = "\n\n" if before and parts else ""
             self._texts[place] = before + between + block.thought
 
     def keys(self) -> Mapping[str, Any]:
         """The keys, in a fixed order; none is empty."""
         keys: dict[str, Any] = dict(self._texts)
-        if self._details:
-            keys[DETAILS] = self._details
+        keys |= by_list(self._details)
         if self._opaque is not None:
             keys[_OPAQUE] = self._opaque
         return keys

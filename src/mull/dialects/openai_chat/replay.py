@@ -13,6 +13,7 @@ from mull.dialects.openai_chat import DIALECT
 from mull.dialects.openai_chat.places import (
     CONTENT_LIST,
     DETAILS,
+    LISTS,
     MEMBERS,
     TAGS,
     entries_of,
@@ -20,6 +21,7 @@ from mull.dialects.openai_chat.places import (
     is_opaque,
     members_of,
     place_of,
+    replace_text,
     text_of,
 )
 from mull.dialects.replay import Form, Left, Replay, Seal, Taken, Way, is_void
@@ -103,17 +105,17 @@ def _form(block: ThinkingBlock, place: str, way: Way) -> Form:
         wire = wire_of(DIALECT, {MEMBERS: members} if members else {})
         return replace(block, encrypted=None, redacted=None, wire=wire)
     signed = block.source_field == _COPILOT and way.only in (None, place)
-    signature = block.signature if signed and place not in (TAGS, DETAILS) else None
+    signature = block.signature if signed and place != TAGS and place not in LISTS else None
     form = replace(block, signature=signature, encrypted=None, redacted=None)
     entries = entries_of(block)
     form = _with_entries(form, entries)
-    if place == DETAILS:
+    if place in LISTS:
         return _in_entries(form, entries) if entries else form
     named = way.out != "same"
     beside = place != TAGS and not way.only
     if not beside or (named and not any(map(is_opaque, entries))):
         return _with_entries(form, [])
-    if not named and "".join(map(text_of, entries)) == block.thought:
+    if not named and replace_text(entries, block.thought):
         return _in_entries(replace(form, signature=None), entries) if entries else form
     return _with_entries(form, [entry for entry in entries if not has_lost_signature(entry)])
 

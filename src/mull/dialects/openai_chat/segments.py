@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mull.dialects.decoder import broken_part
 from mull.dialects.openai_chat import DIALECT
 from mull.dialects.openai_chat.details import Details
 from mull.dialects.openai_chat.mirrors import Mirrors
@@ -26,8 +27,9 @@ _MANY = 1024
 class Segments:
     """Emits the chunks of one answer as events, each with the key of its block."""
 
-    def __init__(self, details: Details, mirrors: Mirrors) -> None:
+    def __init__(self, details: Details, mirrors: Mirrors, thought_kind: ThinkingKind) -> None:
         self._details = details
+        self._thought_kind = thought_kind
         self._mirrors = mirrors
         self._pieces = mirrors.pieces
         self._kind = ""
@@ -65,7 +67,7 @@ class Segments:
         pieces.append(text)
         if len(pieces) > _MANY:
             self._mirrors.settle()
-        out.append(ThinkingDelta(text, self._key, field))
+        out.append(ThinkingDelta(text, self._key, field, self._thought_kind))
 
     def speak(self, text: str, out: list[Event], wire: Wire | None = None) -> None:
         """A chunk of the answer."""
@@ -86,12 +88,23 @@ class Segments:
         out.append(OpaqueReceived(data, self._key))
         self._kind = ""
 
+    def keep_broken(self, data: dict[str, Any], out: list[Event]) -> None:
+        """Data in a known place that cannot be what belongs there."""
+        self.begin_answer("opaque", out)
+        out += broken_part(data, self._key, "a part")
+        self._kind = ""
+
     def begin_answer(self, kind: str, out: list[Event]) -> None:
         """Open a block that is not thinking; a promised empty thinking block comes first."""
         if not self._spoke:
             self._keep_promise(out)
             self._spoke = True
         self._open(kind)
+
+    @property
+    def speaks(self) -> bool:
+        """Whether the block that is open is text."""
+        return self._kind == "text"
 
     def leave(self) -> None:
         """The next chunk opens a block."""
@@ -117,7 +130,7 @@ class Segments:
             else:
                 self._count += 1
                 run = self._run = self._count
-            out.append(ThinkingDelta("", run))
+            out.append(ThinkingDelta("", run, None, self._thought_kind))
         return run
 
     def sign(self, signature: str, out: list[Event]) -> None:
@@ -156,7 +169,7 @@ class Segments:
         """The end: what was promised, and every carrier, now that it is complete."""
         self._keep_promise(out)
         if self._waiting:
-            out.append(ThinkingDelta("".join(self._waiting), self._run))
+            out.append(ThinkingDelta("".join(self._waiting), self._run, None, self._thought_kind))
         held = {key: {DETAILS: entries} for key, entries in self._details.runs().items()}
         for key, members in self._members.items():
             if not all(isinstance(member, str) for member in members):

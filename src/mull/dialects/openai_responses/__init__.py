@@ -30,26 +30,20 @@ TRAITS = Traits(
     ranges={"temperature": (0, 2)},
     defaults={"temperature": 1, "top_p": 1, "parallel_calls": True},
     id_length=64,
-    extras=frozenset(
-        {
-            "max_tool_calls",
-            "prompt_cache_retention",
-            "safety_identifier",
-            "service_tier",
-            "tool_choice",
-            "truncation",
-        }
-    ),
+    headers=frozenset({"openai-beta", "x-codex-beta-features"}),
+    attended=frozenset({"context_management", "store"}),
     usual={
         "background": False,
+        "include": ["reasoning.encrypted_content"],
         "service_tier": "auto",
         "top_logprobs": 0,
         "truncation": "disabled",
     },
+    unserved=frozenset({"include.message.output_text.logprobs", "top_logprobs"}),
     unneeded=frozenset(
         {
             "client_metadata",
-            "include",
+            "context_management",
             "input[].content[].annotations",
             "input[].content[].detail",
             "input[].content[].logprobs",
@@ -57,7 +51,6 @@ TRAITS = Traits(
             "input[].internal_chat_message_metadata_passthrough",
             "input[].output[].detail",
             "input[].status",
-            "reasoning.context",
             "store",
             "stream_options",
             "stream_options.include_obfuscation",

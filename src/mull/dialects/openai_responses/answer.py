@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from mull.dialects.body import merge
 from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.closing import STATUSES, write_ending, write_usage
 from mull.dialects.openai_responses.messages import item_groups
@@ -165,6 +166,8 @@ class Writer(AnswerWriter):
             text = free_text("".join(block.pieces))
             block.pieces = []
             out = self._piece(block, text) if text else b""
+        elif type(block) is Call and not block.head:
+            out = self._piece(block, "{}")
         wants_part = type(block) is Call or (type(block) is Text and not _is_bare(block))
         if wants_part and not block.head:
             out += self._begin_part(block)
@@ -206,7 +209,7 @@ class Writer(AnswerWriter):
         texts = [block for block in self._found if type(block) is Text]
         refused = any(self._channel(block) == "refusal" for block in texts)
         ending = write_ending(reason, refused=refused)
-        self.response = self._respond(ending.pop("status"), **ending)
+        self.response = merge(self._respond(ending.pop("status"), **ending), self.rest)
         return self._say(f"response.{self.response['status']}", response=self.response)
 
     def fail(self, failed: Failed) -> bytes:

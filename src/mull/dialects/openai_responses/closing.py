@@ -40,6 +40,7 @@ STATUSES = Statuses(
     (400, "unsupported_parameter"),
     (400, "websocket_connection_limit_reached"),
     (404, "not_found"),
+    (413, "request_too_large"),
     (413, "context_length_exceeded"),
     (429, "rate_limit_exceeded"),
     (500, "server_error"),

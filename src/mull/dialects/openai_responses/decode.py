@@ -8,15 +8,20 @@ response supplies what no event of the stream contained.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from mull.dialects.decoder import Stage
+from mull.dialects.extras import unread
+from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.closing import CUT, read_ending, read_failure, read_usage
 from mull.dialects.openai_responses.items import Call, FreeCall, Item, Other, Reasoning, Said
 from mull.dialects.openai_responses.shapes import FREE_CALL
 from mull.dialects.sse import SseReader
-from mull.neutral.blocks import ThinkingKind
+from mull.neutral.blocks import ThinkingKind, wire_of
 from mull.neutral.events import Event, Failed, Finished, Started, UsageReported
 from mull.neutral.target import Target
 
@@ -24,6 +29,14 @@ __all__ = ["FRAMING", "ChunkInterpreter"]
 
 FRAMING = SseReader
 
+_RESPONSE = (
+    *("id", "object", "created_at", "completed_at", "status", "error", "incomplete_details"),
+    *("model", "output", "instructions", "previous_response_id", "conversation", "background"),
+    *("store", "metadata", "tools", "tool_choice", "parallel_tool_calls", "temperature", "top_p"),
+    *("top_logprobs", "max_output_tokens", "max_tool_calls", "truncation", "user", "reasoning"),
+    *("text", "prompt_cache_key", "safety_identifier"),
+)
+"""The keys of a response that are read, or that repeat the request."""
 _Act = Callable[[dict[str, Any]], list[Event]]
 _Kind = TypeVar("_Kind", bound=Item)
 _KINDS: dict[str, type[Item]] = {
@@ -41,15 +54,15 @@ class ChunkInterpreter:
     def __init__(self, target: Target, field_name: str | None = None) -> None:
         self.stage: Stage = "open"
         self._items: list[Item] = []
+        self._settled = 0
         self._by_id: dict[type[Item], dict[str, Item]] = {
             kind: {} for kind in (*_KINDS.values(), Other)
         }
         self._said = self._by_id[Said]
         self._by_index: dict[int, Item] = {}
-        self._heard: dict[int, _Act | None] | None = {}
-        self._number: int | None = None
-        self._delta: Any = None
+        self._heard: dict[int, tuple[_Act | None, Any]] | None = {}
         self._id: str | None = None
+        self._call_ids: set[str] = set()
         self._started = self._ended = False
         self._acts: dict[str, _Act] = {
             "response.output_text.delta": self._text,
@@ -90,13 +103,11 @@ class ChunkInterpreter:
         act = self._acts.get(kind) if isinstance(kind, str) else None
         number = value.get("sequence_number")
         if type(number) is int and self._heard is not None:
+            said = act, value.get("delta")
             if number not in self._heard:
-                self._heard[number] = act
-            elif number == self._number and value.get("delta") != self._delta:
-                self._heard = None  # different deltas share a number: numbers are unusable
-            elif self._is_replay(number, act, value):
+                self._heard[number] = said
+            elif self._is_replay(number, said, value):
                 return []
-            self._number, self._delta = number, value.get("delta")
         return act(value) if act is not None else self._unknown(value)
 
     def whole(self, value: Any) -> list[Event]:
@@ -118,23 +129,23 @@ class ChunkInterpreter:
 
     @property
     def _called(self) -> bool:
-        return any(isinstance(item, Call) for item in self._items)
+        return any(isinstance(item, Call) and item.name for item in self._items)
 
     @property
     def _refused(self) -> bool:
         return any(type(item) is Said and item.refused for item in self._items)
 
-    def _is_replay(self, number: int, act: _Act | None, value: dict[str, Any]) -> bool:
+    def _is_replay(self, number: int, said: tuple[_Act | None, Any], value: dict[str, Any]) -> bool:
         assert self._heard is not None
-        if self._heard[number] is not act:
+        if self._heard[number] != said:
             self._heard = None  # different events share a number: numbers are unusable
             return False
         response = value.get("response")
-        if act is not self._acts["response.created"] or not isinstance(response, dict):
+        if said[0] is not self._acts["response.created"] or not isinstance(response, dict):
             return True
         if response.get("id") in (None, self._id):
             return True
-        self._heard = {number: act}  # another response in this stream restarts the count
+        self._heard = {number: said}  # another response in this stream restarts the count
         self._by_index.clear()
         return False
 
@@ -300,12 +311,15 @@ class ChunkInterpreter:
 
     def _new(self, kind: type[Item], given: dict[str, Any], index: Any) -> tuple[Item, list[Event]]:
         """A new item, and the events that settle the items before it."""
-        events = [event for item in self._items for event in item.settle()]
+        events = [event for item in self._items[self._settled :] for event in item.settle()]
+        self._settled = len(self._items)
         item_id = _id_of(given)
         key = item_id or f"item {len(self._items)}"
         if item_id in self._by_id[kind]:
             key = f"{key} {len(self._items)}"
         item = kind(key, given)
+        if isinstance(item, Call):
+            item.taken = self._call_ids
         self._items.append(item)
         if item_id is not None:
             self._by_id[kind][item_id] = item
@@ -325,6 +339,8 @@ class ChunkInterpreter:
         if usage is not None:
             events.append(UsageReported(usage))
         ending = read_ending(response, word, called=self._called, refused=self._refused)
+        if isinstance(ending, Finished):
+            ending = replace(ending, wire=wire_of(DIALECT, unread(response, _RESPONSE)))
         return [*events, ending]
 
     def _fill(self, output: Any) -> list[Event]:
@@ -334,17 +350,20 @@ class ChunkInterpreter:
         pairs: list[tuple[Item | None, dict[str, Any]]] = []
         for item in given:
             pairs.append((self._by_id[_kind_of(item)].get(_id_of(item) or ""), item))
-        left = [item for item in self._items if all(found is not item for found, _ in pairs)]
+        matched = {id(found) for found, _ in pairs}
+        left: dict[type[Item], deque[Item]] = {}
+        for one in self._items:
+            if id(one) not in matched:
+                left.setdefault(type(one), deque()).append(one)
         events: list[Event] = []
         for found, item in pairs:
             if found is None:
                 kind = _kind_of(item)
-                found = next((one for one in left if type(one) is kind), None)
-                if found is None:
+                if of_kind := left.get(kind):
+                    found = of_kind.popleft()
+                else:
                     found, more = self._new(kind, item, None)
                     events += more
-                else:
-                    left.remove(found)
             events += found.fill(item) if found.done else found.finish(item)
         return events
 

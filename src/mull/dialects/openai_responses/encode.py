@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mull.dialects.body import dump, merge
+from mull.dialects.extras import merge_own
 from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.messages import InputItems
 from mull.dialects.openai_responses.shapes import NAMESPACE
@@ -29,7 +30,7 @@ from mull.neutral.request import (
 from mull.neutral.target import Target
 from mull.neutral.thinking import write_thinking
 
-__all__ = ["encode_request"]
+__all__ = ["encode_request", "write_tool"]
 
 PATH = "/responses"
 FREE_TOOL = "custom"
@@ -56,20 +57,24 @@ def encode_request(request: Request, target: Target) -> WireRequest:
         body["tools"] = tools
     if request.tool_choice is not None:
         body["tool_choice"] = _tool_choice(request.tool_choice, request.tools)
-    merge(body, write_parameters(request, DIALECT), own_keys(request.wire, DIALECT))
+    merge(body, write_parameters(request, DIALECT))
     if request.format is not None:
         merge(body, {"text": {"format": _format(request.format)}})
     notes = [*written.notes, *_limit(body, request, target)]
     merge(body, write_thinking(request.thinking))
     if request.keep_thinking and request.thinking.thinks:
         merge(body, target.compat.keep_thinking)
-    merge(body, target.compat.extra_body)
+    own = own_keys(request.wire, DIALECT)
+    included = dict.fromkeys((*body.get("include", ()), *own.get("include", ())))
+    notes += merge_own(body, own)
+    merge(body, {"include": list(included)} if included else None, target.compat.extra_body)
     return WireRequest(
         path=PATH if target.compat.path is None else target.compat.path,
         body=dump(body),
         headers={
             "content-type": "application/json",
             "accept": "text/event-stream" if request.stream else "application/json",
+            **request.headers,
         },
         notes=tuple(notes),
     )
@@ -120,17 +125,18 @@ def _tools(request: Request, target: Target) -> list[dict[str, Any]]:
         group = as_keys(own_keys(tool.wire, DIALECT).get(NAMESPACE))
         name = group.get("name")
         if not target.compat.namespaces or not isinstance(name, str):
-            tools.append(_tool(tool))
+            tools.append(write_tool(tool))
             continue
         if name not in groups:
             groups[name] = []
             tools.append({"type": NAMESPACE, **group, "tools": groups[name]})
-        groups[name].append(_tool(tool))
+        groups[name].append(write_tool(tool))
     return tools
 
 
-def _tool(tool: Tool) -> dict[str, Any]:
-    """`strict` is always sent: without it, this API would rewrite the schema."""
+def write_tool(tool: Tool) -> dict[str, Any]:
+    """The definition of a tool. `strict` is always sent: without it, this API would rewrite the
+    schema."""
     own = {k: v for k, v in own_keys(tool.wire, DIALECT).items() if k != NAMESPACE}
     if tool.free_text:
         described = {"description": tool.description} if tool.description else {}
@@ -140,7 +146,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
         made["description"] = tool.description
     made["parameters"] = tool.parameters or {"type": "object", "properties": {}}
     made["strict"] = tool.strict
-    return made
+    return merge(made, own)
 
 
 def _format(wanted: AnswerFormat) -> dict[str, Any]:

@@ -12,11 +12,15 @@ from typing import Any
 
 import msgspec
 
+from mull.dialects.decoder import NAMELESS, broken_part
+from mull.dialects.ids import distinct_id
 from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.shapes import (
     PART_TYPE,
+    RESULTS,
     SEPARATOR,
     call_keys,
+    is_sound,
     message_keys,
     pack_part,
     pack_parts,
@@ -67,6 +71,14 @@ class _Part:
                 return None
         self.pieces = [whole]
         return whole[len(came) :]
+
+
+def _sorted(value: Any, part_type: str) -> tuple[list[dict[str, Any]], list[Event]]:
+    """The parts in an item's list, and the events of those that cannot be what they say."""
+    parts = parts_of(value, part_type)
+    broken = [part for part in parts if not is_sound(part)]
+    events = [event for part in broken for event in broken_part(part, None, "a part")]
+    return [part for part in parts if is_sound(part)], events
 
 
 def _differs(key: str) -> Warned:
@@ -161,7 +173,8 @@ class Reasoning(Item):
         carriers: list[Event] = []
         held, kept = self.holder(item), dict[ThinkingKind, list[dict[str, Any]]]()
         for kind, name in _LISTS:
-            parts = parts_of(item.get(name), PART_TYPE[kind])
+            parts, broken = _sorted(item.get(name), PART_TYPE[kind])
+            events += broken
             for index, part in enumerate(parts):
                 opening = index not in self.parts[kind]
                 act = self._open_part if opening else self.complete
@@ -269,8 +282,7 @@ class Said(Item):
     def finish(self, item: dict[str, Any]) -> list[Event]:
         self.done = True
         own = message_keys(item)
-        parts = parts_of(item.get("content"), "output_text")
-        events: list[Event] = []
+        parts, events = _sorted(item.get("content"), "output_text")
         for index, part in enumerate(parts):
             self.refused = self.refused or part.get("type") == "refusal"
             at = self._part(index)
@@ -304,11 +316,12 @@ class Said(Item):
 class Call(Item):
     """A function call."""
 
-    __slots__ = ("arguments", "id", "name")
+    __slots__ = ("arguments", "id", "name", "taken")
 
     def __init__(self, key: str, first: dict[str, Any]) -> None:
         super().__init__(key, first)
         self.arguments = _Part(key)
+        self.taken: set[str] = set()
         self.id: str | None = None
         self.name: str | None = None
 
@@ -333,18 +346,21 @@ class Call(Item):
         if missing is None:
             events.append(_differs(self.key))
             events.append(ToolCallDelta(self.key, wire=Wire(DIALECT, {"arguments": text})))
-        return [*events, self._describe(item, missing or ""), BlockEnded(self.key)]
+        return [*events, self._describe(item, missing or ""), *self._ended()]
 
     def _describe(self, item: dict[str, Any], arguments: str = "") -> ToolCallDelta:
         name, called = item.get("name"), item.get("call_id") or item.get("id")
         if self.id is None and isinstance(called, str) and (item.get("call_id") or self.done):
-            self.id = called
+            self.id = called = distinct_id(called, len(self.taken), self.taken)
         else:
             called = None
         if self.name is None and isinstance(name, str) and name:
             self.name = name
         wire = wire_of(DIALECT, call_keys(item))
         return ToolCallDelta(self.key, called, self.name, arguments, None, wire)
+
+    def _ended(self) -> list[Event]:
+        return [*([] if self.name else [NAMELESS]), BlockEnded(self.key)]
 
 
 class FreeCall(Call):
@@ -374,11 +390,11 @@ class FreeCall(Call):
             events.append(ToolCallDelta(self.key, wire=Wire(DIALECT, {"input": text})))
         events.append(self._describe(item))
         events.append(self._tell(f'{self._opening()}{_escaped(missing or "")}"}}'))
-        return [*events, BlockEnded(self.key)]
+        return [*events, *self._ended()]
 
     def flush(self) -> list[Event]:
         self.done = True  # its object stays open, so that the text cannot pass for complete
-        return [self._describe(self.first), BlockEnded(self.key)]
+        return [self._describe(self.first), *self._ended()]
 
     def _opening(self) -> str:
         begun, self.opened = self.opened, True
@@ -394,10 +410,15 @@ def _escaped(text: str) -> str:
 
 
 class Other(Item):
-    """An item that is kept unchanged: items of hosted tools, and types not yet known."""
+    """An item that is kept unchanged: items of hosted tools, and types not yet known. One without a
+    type, or the result of one of the client's calls, is none that a model can give.
+    """
 
     __slots__ = ()
 
     def finish(self, item: dict[str, Any]) -> list[Event]:
         self.done = True
+        kind = item.get("type")
+        if not isinstance(kind, str) or not kind or kind in RESULTS:
+            return broken_part(item, self.key, "an item")
         return [OpaqueReceived(item, self.key)]

@@ -8,19 +8,23 @@ independently, so a longer history starts with the items of the shorter one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import msgspec
 
+from mull.dialects.extras import Extras, lost_note, written_with
 from mull.dialects.openai_responses import DIALECT
 from mull.dialects.openai_responses.shapes import (
-    FREE_CALL,
+    INPUT_ITEMS,
+    RESULTS,
     free_text,
     is_free_call,
     is_same_item,
     kept_rest,
+    stands_alone,
     unpack_part,
     unpack_parts,
 )
@@ -39,13 +43,11 @@ from mull.neutral.messages import Message
 from mull.neutral.request import Note
 from mull.neutral.target import Target
 
-__all__ = ["InputItems", "item_groups"]
+__all__ = ["InputItems", "item_groups", "write_media", "write_result"]
 
 _Item: TypeAlias = dict[str, Any]
 
 CALL_ID_LIMIT = 64
-RESULTS = ("function_call_output", f"{FREE_CALL}_output")
-"""Types of results: of calls with an object as input, and of calls with a text."""
 _CALLS = ("custom_tool_call", "tool_search_call", "shell_call", "apply_patch_call")
 """Items other than `function_call` that the client answers and that need no id of their own."""
 _to_json = msgspec.json.Encoder().encode
@@ -67,15 +69,18 @@ class InputItems:
         self._left = dict.fromkeys((name for name, _, _ in _NOTES), 0)
         self._calls_left: set[str] = set()
         self._free_calls: set[str] = set()
+        self._lost: list[str] = []
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """Notes about what was left out, if anything."""
-        return tuple(
-            Note(about, text.format(n=n, s="" if n == 1 else "s"), warning=name == "unsendable")
+        notes = [lost_note(self._lost)] if self._lost else []
+        notes += (
+            Note(about, text.format(n=n, s="" if n == 1 else "s"), warning=name != "errors")
             for name, about, text in _NOTES
             if (n := self._left[name])
         )
+        return tuple(notes)
 
     def add_system(self, text: str) -> None:
         """Add a system prompt as a separate item."""
@@ -88,76 +93,73 @@ class InputItems:
         else:
             inside = self._target.compat.system_inside
             role = self._system_role if (message.role, inside) == ("system", "system") else "user"
-            self.items += self._given(role, message.blocks)
+            self.items += self._given(role, message.blocks, Extras(DIALECT, message).keys)
 
-    def _given(self, role: str, blocks: Sequence[Block]) -> Iterator[_Item]:
-        """Items from a user, a program or a tool."""
+    def _given(
+        self, role: str, blocks: Sequence[Block], keys: Mapping[str, Any] = MappingProxyType({})
+    ) -> Iterator[_Item]:
+        """Items from a user, a program or a tool; `keys` are other keys of a message."""
         content: list[_Item] = []
         for block in blocks:
             if isinstance(block, ToolResultBlock):
                 if content:
-                    yield {"type": "message", "role": role, "content": content}
+                    yield {"type": "message", "role": role, "content": content, **keys}
                     content = []
                 yield self._result(block)
             elif isinstance(block, TextBlock):
-                content.append({"type": "input_text", "text": block.text})
+                part = {"type": "input_text", "text": block.text}
+                content.append(written_with(part, block.wire, DIALECT))
             elif isinstance(block, MediaBlock):
                 content += self._media(block)
-            elif isinstance(block, OpaqueBlock) and not _is_output(block):
+            elif isinstance(block, OpaqueBlock) and not _is_item(block):
                 content.append(block.data)
             elif isinstance(block, OpaqueBlock) and block.data.get("call_id") in self._calls_left:
                 self._left["unpaired"] += 1
             elif isinstance(block, OpaqueBlock):
+                if content:
+                    yield {"type": "message", "role": role, "content": content, **keys}
+                    content = []
                 yield block.data
-        if content:
-            yield {"type": "message", "role": role, "content": content}
+        if content or (keys and not blocks):
+            yield {"type": "message", "role": role, "content": content, **keys}
 
     def _result(self, block: ToolResultBlock) -> _Item:
         self._left["errors"] += block.is_error
-        output: str | list[_Item] = block.output
-        if block.media:
-            texts = [{"type": "input_text", "text": block.output}] if block.output else []
-            output = [*texts, *(part for one in block.media for part in self._media(one))]
-        return {
-            "type": RESULTS[block.call_id in self._free_calls],
-            "call_id": _fitting(block.call_id),
-            "output": output,
-        }
+        self._left["unsendable"] += sum(write_media(one) is None for one in block.media)
+        kind = RESULTS[block.call_id in self._free_calls]
+        result = {**write_result(block), "type": kind, "call_id": _fitting(block.call_id)}
+        return written_with(result, block.wire, DIALECT)
 
     def _media(self, block: MediaBlock) -> list[_Item]:
-        data = f"data:{block.media_type};base64,{block.data}" if block.data else None
-        if block.media_type.startswith("image/") and (address := data or block.url):
-            return [{"type": "input_image", "image_url": address, "detail": "auto"}]
-        if block.media_type.startswith(("audio/", "video/")):
-            self._left["unsendable"] += 1
-            return []
-        if data:
-            name = block.name or "file"
-            return [{"type": "input_file", "filename": name, "file_data": data}]
-        if block.url:
-            return [{"type": "input_file", "file_url": block.url}]
-        self._left["unsendable"] += 1
-        return []
+        part = write_media(block)
+        self._left["unsendable"] += part is None
+        return [] if part is None else [written_with(part, block.wire, DIALECT)]
 
     def _answer(self, message: Message) -> list[_Item]:
         """The items of an answer; `paired` means that the reasoning before an item is sent."""
         items: list[_Item] = []
+        extras = Extras(DIALECT, message)
         paired = False
         for group in item_groups(message.blocks):
             block = group[0]
             if isinstance(block, ThinkingBlock):
                 reasoning = _reasoning([one for one in group if isinstance(one, ThinkingBlock)])
                 paired = reasoning is not None
-                items += [reasoning] if reasoning else []
+                items += [_with_extras(reasoning, extras, "reasoning")] if reasoning else []
+                if not reasoning:
+                    extras.skip("reasoning")
             elif isinstance(block, TextBlock):
                 texts = [one for one in group if isinstance(one, TextBlock)]
-                items += _message(texts, with_id=paired)
+                written = _message(texts, with_id=paired)
+                items += [_with_extras(one, extras, "message") for one in written]
             elif isinstance(block, ToolCallBlock):
-                items.append(self._call(block, with_id=paired))
+                call = self._call(block, with_id=paired)
+                items.append(extras.write(call, "function_call"))
             elif isinstance(block, OpaqueBlock):
                 items += self._opaque(block, message, paired=paired)
             elif isinstance(block, MediaBlock):
                 self._left["unsendable"] += 1
+        self._lost += extras.lost()
         return items
 
     def _call(self, block: ToolCallBlock, *, with_id: bool) -> _Item:
@@ -178,7 +180,10 @@ class InputItems:
 
     def _opaque(self, block: OpaqueBlock, message: Message, *, paired: bool) -> list[_Item]:
         """A call that the client answers can be sent without its id. A hosted tool's item cannot,
-        so it is sent only with its reasoning."""
+        so it is sent only with its reasoning; other items are always sent, and those of an answer
+        whose origin is unknown: then nothing that belonged to them was left out."""
+        if message.origin is None or stands_alone(block) or not _is_hosted(block):
+            return [block.data]
         thought = message.usage is None or message.usage.reasoning != 0
         if paired or not thought or not self._target.facts.reasoning:
             return [block.data]
@@ -190,9 +195,49 @@ class InputItems:
         return []
 
 
-def _is_output(block: OpaqueBlock) -> bool:
-    """Whether it is a separate item, the result of a call, rather than part of a message."""
-    return str(block.data.get("type")).endswith("_output")
+def _is_item(block: OpaqueBlock) -> bool:
+    """Whether it is a separate item rather than part of a message."""
+    kind = str(block.data.get("type"))
+    return stands_alone(block) or kind.endswith("_output") or kind in INPUT_ITEMS
+
+
+def _is_hosted(block: OpaqueBlock) -> bool:
+    """Whether it is the item of a hosted tool, made by the reasoning before it. Of an unknown item
+    nobody can say so."""
+    kind = str(block.data.get("type"))
+    return kind.endswith("_call") or kind.startswith("mcp_") or "call_id" in block.data
+
+
+def _with_extras(item: _Item, extras: Extras, kind: str) -> _Item:
+    """An item of an answer, with what its client added to it and to its parts."""
+    written = extras.write(item, kind)
+    for key in ("summary", "content"):
+        if key in written:
+            parts = extras.parts_of(kind)
+            written[key] = [extras.write(part, parts) for part in written[key]]
+    return written
+
+
+def write_result(block: ToolResultBlock) -> _Item:
+    """A result with what every client writes in it."""
+    output: str | list[_Item] = block.output
+    if block.media:
+        texts = [{"type": "input_text", "text": block.output}] if block.output else []
+        shown = ((write_media(one), one.wire) for one in block.media)
+        output = [*texts, *(written_with(part, wire, DIALECT) for part, wire in shown if part)]
+    return {"type": RESULTS[0], "call_id": block.call_id, "output": output}
+
+
+def write_media(block: MediaBlock) -> _Item | None:
+    """The part of an attachment; None if this API has none for it."""
+    data = f"data:{block.media_type};base64,{block.data}" if block.data else None
+    if block.media_type.startswith("image/") and (address := data or block.url):
+        return {"type": "input_image", "image_url": address, "detail": "auto"}
+    if block.media_type.startswith(("audio/", "video/")):
+        return None
+    if data:
+        return {"type": "input_file", "filename": block.name or "file", "file_data": data}
+    return {"type": "input_file", "file_url": block.url} if block.url else None
 
 
 def item_groups(blocks: Sequence[Block]) -> Iterator[list[Block]]:

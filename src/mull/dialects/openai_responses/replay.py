@@ -8,7 +8,7 @@ from itertools import groupby
 from msgspec.structs import replace
 
 from mull.dialects.openai_responses import DIALECT
-from mull.dialects.openai_responses.shapes import is_same_item
+from mull.dialects.openai_responses.shapes import is_same_item, stands_alone
 from mull.dialects.replay import Form, Replay, Taken, Way, is_void
 from mull.neutral.blocks import Block, OpaqueBlock, ThinkingBlock
 
@@ -27,7 +27,7 @@ class _Responses(Replay):
 
     def is_sent(self, form: Block, before: Sequence[Taken]) -> bool:
         if isinstance(form, OpaqueBlock):
-            return _has_its_thought(before)
+            return stands_alone(form) or _has_its_thought(before)
         return super().is_sent(form, before)
 
 

@@ -17,16 +17,20 @@ from typing import Any
 
 from mull.dialects.openai_responses import DIALECT
 from mull.neutral.assemble import read_object
-from mull.neutral.blocks import ThinkingBlock, ThinkingKind, as_keys, own_keys
+from mull.neutral.blocks import OpaqueBlock, ThinkingBlock, ThinkingKind, as_keys, own_keys
 
 __all__ = [
     "FREE_CALL",
+    "INPUT_ITEMS",
+    "KINDS",
     "PART_TYPE",
+    "RESULTS",
     "SEPARATOR",
     "call_keys",
     "free_text",
     "is_free_call",
     "is_same_item",
+    "is_sound",
     "kept_parts",
     "kept_rest",
     "message_keys",
@@ -35,6 +39,7 @@ __all__ = [
     "part_text",
     "parts_of",
     "reasoning_rest",
+    "stands_alone",
     "unpack_part",
     "unpack_parts",
 ]
@@ -47,10 +52,17 @@ _MESSAGE_KEYS = frozenset({"type", "role", "content", "status"})
 _CALL_KEYS = frozenset({"type", "call_id", "name", "arguments", "status"})
 _FREE_CALL_KEYS = (_CALL_KEYS - {"type", "arguments"}) | {"input"}
 FREE_CALL = "custom_tool_call"
+KINDS = {FREE_CALL: "function_call"}
+"""Calls of both types are counted together."""
+INPUT_ITEMS = frozenset({"additional_tools", "configuration_update", "mcp_approval_response"})
+"""Types of items that are neither messages nor results, and that no model writes."""
+RESULTS = ("function_call_output", f"{FREE_CALL}_output")
+"""Types of results: of calls with an object as input, and of calls with a text."""
 NAMESPACE = "namespace"
 """The type of a group of tools, and the key that names the group in each tool and call."""
 """The type of a call whose input is a text rather than an object."""
-_TEXT_PART = {"type": "output_text"}
+_WITH_TEXT = frozenset({*PART_TYPE.values(), "output_text", "refusal"})
+_TEXT_PARTS = ({"type": "output_text"}, {"type": "input_text"})  # the second is a server's mistake
 
 
 def _others(item: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
@@ -76,6 +88,14 @@ def part_text(part: Mapping[str, Any]) -> str:
     """The readable text of a part."""
     text = part.get(_text_key(part))
     return text if isinstance(text, str) else ""
+
+
+def is_sound(part: Mapping[str, Any]) -> bool:
+    """Whether a part can be what it says it is: those of known types have a text."""
+    kind = part.get("type")
+    if not isinstance(kind, str):
+        return False
+    return kind not in _WITH_TEXT or isinstance(part.get(_text_key(part)), str)
 
 
 def _text_key(part: Mapping[str, Any]) -> str:
@@ -142,6 +162,13 @@ def call_keys(item: Mapping[str, Any]) -> dict[str, Any]:
     return _others(item, _FREE_CALL_KEYS if item.get("type") == FREE_CALL else _CALL_KEYS)
 
 
+def stands_alone(block: OpaqueBlock) -> bool:
+    """Whether an item is complete in itself: what is compacted or encrypted was never made by the
+    reasoning before it, as a hosted tool's item was.
+    """
+    return block.stands_for_earlier or isinstance(block.data.get("encrypted_content"), str)
+
+
 def is_free_call(kept: Mapping[str, Any]) -> bool:
     """Whether a call was received with a text as its input."""
     return kept.get("type") == FREE_CALL
@@ -172,7 +199,7 @@ def pack_part(part: Mapping[str, Any], *, keep_text: bool = False) -> dict[str, 
         and (key != text_key or keep_text or not isinstance(value, str))
         and not (key in ("annotations", "logprobs") and not value)
     }
-    return None if kept == _TEXT_PART else kept
+    return None if kept in _TEXT_PARTS else kept
 
 
 def unpack_part(

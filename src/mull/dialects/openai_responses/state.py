@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from mull.dialects.fields import Fields
-from mull.dialects.foreign import as_list, as_object, as_text, objects
+from mull.dialects.foreign import as_list, as_text, objects
 from mull.dialects.openai_responses.asked import take_items
 from mull.dialects.writer import encode
 from mull.neutral.blocks import Value
@@ -97,9 +97,8 @@ def read_state(body: Mapping[str, Any], fields: Fields) -> State:
     previous, store = fields.text("previous_response_id"), fields.flag("store")
     warms_up = fields.flag("prompt_cache_options.prewarm")
     generate = fields.flag("generate")
-    for name in fields.texts("include"):
-        if name not in _INCLUDED:
-            fields.leave(f"include.{name}", True)
+    if names := [name for name in fields.texts("include") if name not in _INCLUDED]:
+        fields.leave("include", names)
     return State(
         items,
         previous,
@@ -126,10 +125,14 @@ def _unsupported(name: str, instead: str) -> RefusedError:
 def _threshold(fields: Fields) -> int | None:
     """The number of tokens above which to compact the conversation, if requested."""
     found: int | None = None
-    for entry in as_list(fields.take("context_management") or [], "context_management"):
-        wanted = Fields(as_object(entry, "context_management"))
+    if given := as_list(fields.take("context_management") or [], "context_management"):
+        fields.leave("context_management", given)  # for the provider that has it
+    for place, entry in objects(given, "context_management"):
+        wanted = Fields(entry)
         if wanted.text("type") == "compaction":
             found = wanted.whole("compact_threshold")
+            entry = wanted.left()
+        fields.leave_keys(entry, place)  # what only that provider can do
     return found
 
 

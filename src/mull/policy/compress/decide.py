@@ -29,15 +29,19 @@ LEAST_SUMMARY, MOST_SUMMARY = 512, 8192
 """Bounds on the tokens of a summary; between them it is a sixteenth of the usable window. In a
 window that is too small for that, it is a quarter.
 """
+DECLINED = ("refusal", "content_filter")
+"""Why an answer ended that is none: its text is the provider's, or half of one."""
 UNKNOWN_SUMMARY = 4096
 """The same if the window is unknown."""
 
 
 class Rejected(Value, frozen=True):
-    """Why a message is not the requested text; `again`: a higher limit may help."""
+    """Why a message is not the requested text; `again`: a higher limit may help. If it was
+    `declined`, other material may."""
 
     reason: str
     again: bool = False
+    declined: bool = False
 
 
 def decide(prepared: Prepared, snapshot: Snapshot) -> str | None:
@@ -61,6 +65,8 @@ def accept(message: Message) -> str | Rejected:
     thought = ", only thoughts" if message.thinking else ""
     if message.tool_calls:
         return Rejected("it called a tool instead of answering")
+    if message.stop_reason in DECLINED:
+        return Rejected("it declined to answer", declined=True)
     match message.status:
         case "interrupted" | "error":
             return Rejected("the answer broke off")

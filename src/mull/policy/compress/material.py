@@ -1,8 +1,9 @@
 """What a summariser reads, and what it is asked for.
 
 The conversation is sent as text, with thinking marked as such, so that its conclusions get into the
-summary; long texts are shortened in the middle. The request for a summary comes last. What does not
-fit one request is read in parts, each with the summary of those before it.
+summary, unless the summariser declines to read thinking; long texts are shortened in the middle.
+The request for a summary comes last. What does not fit one request is read in parts, each with the
+summary of those before it.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ request in it. Write the summary that will stand in its place. The assistant wil
 summary alone, so keep
 - the task, and every wish and constraint of the user that still holds,
 - decisions and the reasons for them,
-- what the thinking (marked as such) concluded: as results, not as a retelling of the thoughts,
+- {conclusions},
 - the state of the work: files read and changed, commands run and what came of them,
 - what is open, what failed, what comes next,
 - names, paths, numbers, ids and error texts, exactly as they are written.
@@ -73,6 +74,12 @@ Leave out the way there. Use the language of the thoughts and at most about {wor
 with the notes and nothing else."""
 
 
+_OF_THOUGHTS = (
+    "what the thinking (marked as such) concluded: as results, not as a retelling of the thoughts"
+)
+_OF_ANSWERS = "what was found out and concluded, as results"
+
+
 def shorten(text: str, limit: int, counter: Counter) -> str:
     """The text, or its beginning and end with a note between them if it has more tokens."""
     count = counter.count(text)
@@ -85,30 +92,36 @@ def shorten(text: str, limit: int, counter: Counter) -> str:
     return f"{text[:half]}\n[… {left_out:,} characters left out …]\n{text[-half:]}"
 
 
-def material(log: Log, start: int, end: int, counter: Counter, budget: int) -> tuple[str, ...]:
-    """The conversation from one record up to another as text, in parts of at most `budget` tokens.
+def material(
+    log: Log, start: int, end: int, counter: Counter, budget: int, *, thoughts: bool = True
+) -> tuple[str, ...]:
+    """The conversation from one record up to another as text, in parts of at most `budget` tokens,
+    with its thinking or without.
 
     An earlier summary stands for what it covers.
     """
     units = [unit for unit in units_of(log) if start <= unit.start < end]
     scale = 1.0
     while True:
-        transcript = _Transcript(log, units, counter, scale)
+        transcript = _Transcript(log, units, counter, scale, thoughts=thoughts)
         parts = _packed([s for unit in units for s in transcript.sections(unit)], counter, budget)
         if len(parts) <= MOST_PARTS or scale * min(LIMITS.values()) <= LEAST_LIMIT:
             return tuple(parts)
         scale /= 2
 
 
-def summary_request(part: str, so_far: str | None, words: int) -> Message:
-    """The request for the summary of a part, given the summary of the parts before it."""
+def summary_request(part: str, so_far: str | None, words: int, *, thoughts: bool = True) -> Message:
+    """The request for the summary of a part, given the summary of the parts before it. Without
+    thinking in its material it does not mention any: that alone may be declined."""
     before = f"# Summary of what came before\n\n{so_far}\n\n" if so_far else ""
-    return user(f"{before}# Conversation\n\n{part}\n\n{_SUMMARISE.format(words=words)}")
+    wanted = _SUMMARISE.format(words=words, conclusions=_OF_THOUGHTS if thoughts else _OF_ANSWERS)
+    return user(f"{before}# Conversation\n\n{part}\n\n{wanted}")
 
 
 def repeats_request(text: str) -> bool:
     """Whether an answer merely repeats the request, as very small models do."""
-    return any(line in text for line in _SUMMARISE.splitlines() if line.startswith("- "))
+    lines = (line for line in _SUMMARISE.splitlines() if line.startswith("- "))
+    return any(line.format(conclusions=_OF_THOUGHTS) in text for line in lines)
 
 
 def condense_request(thought: str, words: int) -> Message:
@@ -133,8 +146,17 @@ def _packed(sections: list[str], counter: Counter, budget: int) -> list[str]:
 class _Transcript:
     """Writes messages as text, each kind of content under its own heading."""
 
-    def __init__(self, log: Log, units: Sequence[Unit], counter: Counter, scale: float) -> None:
+    def __init__(
+        self,
+        log: Log,
+        units: Sequence[Unit],
+        counter: Counter,
+        scale: float,
+        *,
+        thoughts: bool,
+    ) -> None:
         self._log = log
+        self._left_out: tuple[type[Block], ...] = () if thoughts else (ThinkingBlock,)
         self._counter = counter
         self._scale = scale
         self._names = {call.id: call.name for unit in units for call in unit.message.tool_calls}
@@ -146,7 +168,7 @@ class _Transcript:
             return
         for block in unit.message.blocks:
             said = _said(self._log.condensed.get(id(block), block))
-            if said:
+            if said and not isinstance(block, self._left_out):
                 limit = round(LIMITS.get(type(block), LIMITS[TextBlock]) * self._scale)
                 short = shorten(said, limit, self._counter)
                 yield f"## {self._heading(unit.message, block)}\n{short}"

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from mull.dialects.extras import bare_tool, without_extras
 from mull.dialects.registry import replay
 from mull.neutral.blocks import (
     Block,
@@ -37,7 +38,6 @@ Part: TypeAlias = (
         "budget",
         "summary",
         "tool_choice",
-        "forced_tool",
         "whole_answer",
         "reasoning_field",
         "empty_end",
@@ -90,12 +90,11 @@ def amend_options(options: RequestOptions, amendment: Amendment) -> RequestOptio
         changes[name] = getattr(_UNSAID, name)
     if "tool_choice" in amendment.without:
         changes["tool_choice"] = None
-    if "forced_tool" in amendment.without:
-        changes["tool_choice"] = "auto"
     if "native_format" in amendment.without:
         changes["plain_format"] = True
     if "extras" in amendment.without:
-        changes["wire"] = None
+        changes["wire"], changes["headers"] = None, {}
+        changes["tools"] = tuple(map(bare_tool, options.tools))
     if "whole_answer" in amendment.without:
         changes["stream"] = True
     if amendment.limit is not None and options.max_tokens is not None:
@@ -104,12 +103,20 @@ def amend_options(options: RequestOptions, amendment: Amendment) -> RequestOptio
 
 
 def amend_messages(
-    messages: Sequence[Message], amendment: Amendment, dialect: Dialect
+    messages: Sequence[Message],
+    amendment: Amendment,
+    dialect: Dialect,
+    refused: frozenset[str] = frozenset(),
 ) -> Sequence[Message]:
-    """The messages of a view as they are sent; the same object if nothing is amended."""
-    if amendment == UNAMENDED:
+    """The messages of a view as they are sent, without the keys that the endpoint refused before;
+    the same object if nothing is amended."""
+    if amendment == UNAMENDED and not refused:
         return messages
     amended = list(messages)
+    if refused or "extras" in amendment.without:
+        names = None if "extras" in amendment.without else refused
+        bare = (without_extras(one, names) for one in amended)
+        amended = [new for new, old in zip(bare, amended, strict=True) if new is old or new.blocks]
     if "empty_end" in amendment.without and amended and says_nothing(amended[-1]):
         amended.pop()
     if amendment.keys:

@@ -35,11 +35,13 @@ _JOINTS = pattern(r"[\s_.-]+")
 
 
 class Case(Value, frozen=True):
-    """The rejected request, its target, and what the endpoint said."""
+    """The rejected request, its target, and what the endpoint said. `off` is whether the user wants
+    no thinking."""
 
     request: Request
     target: Target
     said: str
+    off: bool = False
 
     @property
     def plan(self) -> ThinkingPlan:

@@ -95,6 +95,17 @@ _HISTORY = (
         ),
     ),
     known(
+        plan.off_unheard,
+        "the endpoint thinks although thinking is off, and wants its thinking back",
+        "choose a model whose thinking can be turned off",
+        (r"expected thinking or redacted_thinking, but found", "anomalyco/opencode#3077"),
+        (
+            r"final assistant message must start with a thinking block",
+            "run-llama/llama_index#18834",
+        ),
+        (r"provided without its required reasoning item", "npm @ai-sdk/openai 4.0.114 changelog"),
+    ),
+    known(
         plan.stop_thinking,
         "the tool chain began without thinking, so the model cannot think in it",
         _OFF,
@@ -154,7 +165,7 @@ _HISTORY = (
     known(
         rest.add_reasoning,
         "the endpoint requires the reasoning of earlier answers",
-        "set reasoning.includeInContext=true, or reasoning.enabled=false",
+        "set reasoning.includeInContext=true, or set reasoning.enabled=false",
         (
             r"reasoning_content is (?P<blank>missing) in assistant tool call message",
             "anomalyco/opencode#25758; MoonshotAI/kimi-agent-sdk#169",
@@ -222,7 +233,7 @@ _PLAN = (
     known(
         plan.must_think,
         "the model cannot stop thinking",
-        "set reasoning.enabled=true, with a low reasoning.effort",
+        "set reasoning.effort=low, or another level",
         (r"thinking\.type\.disabled is not supported", "dev.to/persimmoq"),
         (r"reasoning is mandatory for this (endpoint|model)", "openrouter.ai; zed#58980"),
         (r"enable_thinking parameter is restricted to true", "help.aliyun.com error-code"),
@@ -384,6 +395,13 @@ _FORMATS = (
 
 _REST = (
     known(
+        rest.drop_betas,
+        "the endpoint does not have a beta feature that the client asks for",
+        "leave it out of the header anthropic-beta",
+        (r"unexpected value\(?s?\)? .{0,400}anthropic-beta header", "Messages API"),
+        (r"invalid beta flag", "Bedrock and Vertex"),
+    ),
+    known(
         rest.to_responses,
         "the model supports tools with reasoning only on the Responses API",
         "choose the dialect openai-responses",
@@ -410,6 +428,7 @@ _REST = (
         (r"thinking may not be enabled when tool_choice forces", "can1357/oh-my-pi#341"),
         (r"tool_choice parameter does not support being set to", "BerriAI/litellm#17129"),
         (r"tool_choice \w+ is incompatible with thinking", "can1357/oh-my-pi#827"),
+        (r"thinking mode does not support this tool_choice", "tickernelz/opencode-mem#253"),
     ),
     known(
         plan.stop_thinking,

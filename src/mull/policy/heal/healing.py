@@ -14,22 +14,26 @@ from collections.abc import Iterator
 import msgspec
 
 from mull.neutral.blocks import Value
-from mull.neutral.errors import BudgetError
+from mull.neutral.errors import LocalError
 from mull.neutral.request import Note, Request
 from mull.neutral.target import Target
 from mull.neutral.thinking import ThinkingPlan, traits_of_writer, write_thinking
 from mull.policy.failure import Failure, overflow_of, plain, stated, worded
 from mull.policy.heal.case import Case, Mend, keys_of, squashed
 from mull.policy.heal.causes import causes_of
+from mull.policy.heal.history import drop_named_parts, drop_parts
 from mull.policy.heal.lessons import Lesson, apply_lesson
 from mull.policy.heal.overflow import lower_answer
 from mull.policy.heal.plan import take_back
+from mull.policy.heal.request import drop_extras
 from mull.policy.prepare import Prepared
+from mull.policy.thinking.wish import wish_of
 
 __all__ = ["Repaired", "heal"]
 
 HEALING = "healing"
 """The subject of a fix's note; a request that has one is not fixed again."""
+REFUSED_PARTS = "the endpoint does not accept back what it sent and mull does not know"
 WORDS_OF_NOTHING = 8
 """A rejection of so few words that it may not say what it is about."""
 _BAD_REQUEST = frozenset({400, 422})
@@ -78,13 +82,21 @@ def _mends(prepared: Prepared, refusal: Failure) -> Iterator[tuple[str, Mend]]:
         for mend in lower_answer(prepared, overflow):
             yield "request and answer together exceed the context window", mend
         return
-    case = Case(prepared.request, prepared.target, plain(refusal))
+    off = wish_of(prepared.made.snapshot).is_off
+    case = Case(prepared.request, prepared.target, plain(refusal), off)
+    for mend in drop_named_parts(case):
+        yield REFUSED_PARTS, mend
     for cause, found in causes_of(refusal):
         for mend in cause.repair(case, found):
             yield cause.why, mend
     if _blames_guess(case, refusal):
         for mend in take_back(case):
             yield "it was not known how this endpoint controls thinking", mend
+    if refusal.status in _BAD_REQUEST and not stated(refusal) and not worded(refusal):
+        for mend in drop_extras(case):
+            yield "the endpoint may not know what the client added for its own provider", mend
+        for mend in drop_parts(case):
+            yield REFUSED_PARTS, mend
 
 
 def _blames_guess(case: Case, refusal: Failure) -> bool:
@@ -110,7 +122,7 @@ def _anew(prepared: Prepared, mend: Mend) -> Prepared | None:
     target = apply_lesson(prepared.target, mend.lesson)
     try:
         healed = prepared.anew(target, mend.amendment)
-    except BudgetError:
+    except LocalError:
         return None
     if "thinking" in mend.amendment.without and healed.request.thinking.thinks:
         return None
@@ -124,7 +136,7 @@ def _written(prepared: Prepared) -> tuple[object, ...]:
     return (
         write_thinking(request.thinking),
         msgspec.structs.replace(request, thinking=_NO_PLAN),
-        msgspec.structs.replace(target.compat, thinking_writer="none"),
+        msgspec.structs.replace(target.compat, thinking_writer="none", ignores_off=False),
         (target.dialect, target.facts.reasoning, signs),
     )
 

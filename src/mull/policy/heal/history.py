@@ -14,10 +14,10 @@ from itertools import groupby
 from typing import TypeAlias
 
 from mull.dialects.traits import TRAITS
-from mull.neutral.blocks import Block, ThinkingBlock
+from mull.neutral.blocks import Block, OpaqueBlock, ThinkingBlock
 from mull.neutral.messages import Message
 from mull.policy.heal.amendment import Amendment, thought_name
-from mull.policy.heal.case import Case, Mend, Mends
+from mull.policy.heal.case import Case, Mend, Mends, squashed
 from mull.policy.heal.lessons import Lesson, fingerprints
 from mull.policy.heal.plan import steer_by
 from mull.policy.reasoning import turn_start
@@ -28,7 +28,9 @@ __all__ = [
     "drop_extra_key",
     "drop_items",
     "drop_latest",
+    "drop_named_parts",
     "drop_open",
+    "drop_parts",
     "drop_trailing",
     "drop_unsigned",
     "drop_unverified",
@@ -38,6 +40,8 @@ __all__ = [
 ]
 
 _NOTHING = Lesson()
+_LEAST_NAME = 4
+"""Characters of a name that is found in a rejection by more than chance."""
 _PATH = re.compile(r"\bmessages\.(\d+)\b")
 _Which: TypeAlias = Callable[[ThinkingBlock], bool]
 
@@ -160,6 +164,57 @@ def drop_extra_key(case: Case, found: re.Match[str]) -> Mends:
     key = found["key"]
     text = f"the key {key} left out of earlier answers"
     yield Mend(text, amendment=Amendment(keys=frozenset({key})))
+
+
+def drop_named_parts(case: Case) -> Mends:
+    """The unknown parts of earlier answers that the rejection names by their ids."""
+    yield from _without_parts([block for _, block in _parts(case) if _is_named(block, case.said)])
+
+
+def drop_parts(case: Case) -> Mends:
+    """Unknown parts of earlier answers: all of an answer that has one of a kind that the rejection
+    names, because they may belong together; otherwise all there are. What stands for earlier
+    messages is left out last.
+    """
+    parts, said = _parts(case), squashed(case.said)
+    named = {at for at, block in parts if any(kind in said for kind in _kinds_of(block))}
+    yield from _without_parts([block for at, block in parts if at in named])
+    yield from _without_parts([block for _, block in parts if not block.stands_for_earlier])
+    yield from _without_parts([block for _, block in parts])
+
+
+def _without_parts(parts: Sequence[OpaqueBlock]) -> Mends:
+    if parts:
+        some = "1 unknown part" if len(parts) == 1 else f"{len(parts)} unknown parts"
+        earlier = any(block.stands_for_earlier for block in parts)
+        lost = ", and with it the conversation that it stood for" if earlier else ""
+        yield Mend(f"{some} of earlier answers left out{lost}", _refused(parts))
+
+
+def _parts(case: Case) -> list[tuple[int, OpaqueBlock]]:
+    """The unknown parts of answers, each with the number of its message."""
+    return [
+        (at, block)
+        for at, message in enumerate(case.request.messages)
+        if message.role == "assistant"
+        for block in message.blocks
+        if isinstance(block, OpaqueBlock)
+    ]
+
+
+def _is_named(block: OpaqueBlock, said: str) -> bool:
+    name = block.data.get("id")
+    if not isinstance(name, str) or len(name) < _LEAST_NAME:
+        return False
+    return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", said, re.IGNORECASE) is not None
+
+
+def _kinds_of(block: OpaqueBlock) -> Iterator[str]:
+    """What a part calls itself: its type, or in APIs without types its only keys."""
+    kind = block.data.get("type")
+    for name in [kind] if isinstance(kind, str) else block.data:
+        if len(name) >= _LEAST_NAME:
+            yield squashed(name)
 
 
 def sign_calls(case: Case, found: re.Match[str]) -> Mends:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from mull.dialects.registry import seals
-from mull.neutral.blocks import Block, Value
+from mull.neutral.blocks import Block, OpaqueBlock, Value
 from mull.neutral.errors import ConfigError
 from mull.neutral.messages import Dialect
 from mull.neutral.target import Compat, ModelFacts, Target
@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 
+_ordered = msgspec.json.Encoder(order="sorted").encode
 KEPT_CARRIERS = 4096
 """Maximum rejected carriers remembered per target; the oldest go first."""
 
@@ -157,8 +158,13 @@ def apply_lessons(target: Target, lessons: Lessons) -> Target:
 
 
 def fingerprints(block: Block) -> Iterator[str]:
-    """Short names for the carriers of a block; a carrier itself is never stored again."""
-    carriers = [seal for _, seal in seals(block)]
+    """Short names for the carriers of a block; a carrier itself is never stored again. A block of
+    an unknown kind is one as a whole.
+    """
+    if isinstance(block, OpaqueBlock):
+        carriers = [_ordered(block.data).decode("utf-8", "replace")]
+    else:
+        carriers = [seal for _, seal in seals(block)]
     for name in ("signature", "encrypted", "redacted"):
         if (carrier := getattr(block, name, None)) is not None:  # an empty one can be rejected too
             carriers.append(carrier)

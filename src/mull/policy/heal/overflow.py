@@ -21,12 +21,28 @@ from mull.policy.prepare import Prepared
 from mull.policy.reported import Reported
 from mull.policy.thinking.budget import least_answer
 
-__all__ = ["lower_answer", "overflow_lesson", "overflowed"]
+__all__ = ["far_below", "lower_answer", "overflow_lesson", "overflowed"]
 
 TELLING = 500
 """Minimum tokens of a request for judging how far our own count is off."""
 MOST_SCALE = 4.0
 LEAST_WINDOW = 256
+FAR_BELOW = 0.5
+"""The fraction of a limit below which a request cannot exceed it, however wrong our count is."""
+UNKNOWN_WINDOW = 2048
+"""The least that is expected of a limit that nobody names."""
+
+
+def far_below(prepared: Prepared, overflow: Overflow) -> int | None:
+    """The limit that a request rejected for its length is far below, so that it must have been
+    another one; None if the request may be too long, by our count or the endpoint's own.
+    """
+    named = overflow.limit
+    if overflow.held and named and overflow.held > named >= LEAST_WINDOW:
+        return None
+    limit: int = overflow.share or named or prepared.window or UNKNOWN_WINDOW
+    held = max(prepared.tokens, prepared.estimate)
+    return limit if held < FAR_BELOW * limit else None
 
 
 def lower_answer(prepared: Prepared, overflow: Overflow) -> Iterator[Mend]:

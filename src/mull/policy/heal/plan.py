@@ -29,6 +29,7 @@ __all__ = [
     "lower_limit",
     "must_think",
     "nearest_effort",
+    "off_unheard",
     "other_level",
     "other_shape",
     "steer_by",
@@ -194,6 +195,13 @@ def take_back(case: Case, found: re.Match[str] | None = None) -> Mends:
         chain = (thought for m in messages[turn_start(messages) :] for thought in m.thinking)
         amendment = Amendment(thoughts=frozenset(map(thought_name, chain)))
     yield Mend("no thinking parameter sent", Lesson(compat=taught), amendment)
+
+
+def off_unheard(case: Case, found: re.Match[str]) -> Mends:
+    """The endpoint misses thinking in a request that does not think: it did not hear off."""
+    if case.off and not case.plan.thinks:
+        text = "thinking sent back although it is off: the endpoint thinks all the same"
+        yield Mend(text, Lesson(compat={"ignoresOff": True}))
 
 
 def stop_thinking(case: Case, found: re.Match[str]) -> Mends:

@@ -7,10 +7,11 @@ list of parameters is needed here.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
+from mull.dialects.extras import extra_names
 from mull.dialects.traits import TRAITS
-from mull.neutral.blocks import own_keys
 from mull.neutral.parameters import SAMPLING, ParameterName, is_said
 from mull.neutral.request import NamedTool
 from mull.neutral.thinking import write_thinking
@@ -27,6 +28,8 @@ from mull.policy.heal.plan import (
 __all__ = [
     "add_reasoning",
     "answer_results",
+    "drop_betas",
+    "drop_extras",
     "drop_parameter",
     "end_with_user",
     "format_in_words",
@@ -55,13 +58,14 @@ def add_reasoning(case: Case, found: re.Match[str]) -> Mends:
     compat, traits = case.target.compat, TRAITS[case.target.dialect]
     everywhere = found.groupdict().get("all") is not None or compat.requires_reasoning == "all"
     requires = "all" if everywhere else "tool_calls"
-    is_off = case.plan.state == "off" and write_thinking(case.plan)
-    if not traits.takes_fillers or is_off or not _lacks_reasoning(case, everywhere):
+    if not traits.takes_fillers or not _lacks_reasoning(case, everywhere):
         return
     filler = " " if found.groupdict().get("blank") is not None else ""
     if compat.requires_reasoning == requires and compat.missing_reasoning is not None:
         filler = " "  # some count an empty string as missing: anomalyco/opencode#25758
     taught: dict[str, Any] = {"requiresReasoning": requires, "missingReasoning": filler}
+    if case.plan.state == "off" or not case.plan.thinks:
+        taught["ignoresOff"] = True  # otherwise there would be none to send back
     facts: dict[str, Any] = {}
     text = "reasoning sent with earlier answers, with a placeholder where there is none"
     if traits.takes != "fields":
@@ -133,12 +137,12 @@ def drop_parameter(case: Case, found: re.Match[str]) -> Mends:
     kept = {key: value for key, value in compat.extra_body.items() if squashed(key) not in named}
     if parameter := _parameter(case, named):
         yield _drop(case, parameter)
-    elif "toolchoice" in named and request.tool_choice is not None:
+    elif "toolchoice" in named and request.tool_choice in ("auto", "none"):
         yield once("tool choice not sent", "tool_choice")
     elif case.request.format is not None and not _OF_FORMATS.isdisjoint(named):
         yield from format_in_words(case, found)
-    elif any(squashed(key) in named for key in own_keys(request.wire, case.target.dialect)):
-        yield once(f"{name} not sent", "extras")
+    elif extra := [one for one in _extra_names(case) if squashed(one) == named[-1]]:
+        yield _without_extras(case, f"{name} not sent", extra)
     elif "streamoptions" in named and compat.stream_usage:
         yield Mend("usage not requested in the stream", Lesson(compat={"streamUsage": False}))
     elif squashed(compat.max_tokens_field) in named and compat.max_tokens_field != "max_tokens":
@@ -157,6 +161,36 @@ def drop_parameter(case: Case, found: re.Match[str]) -> Mends:
         yield _plain_reasoning(case)
     elif named[-1].startswith("reasoning"):
         yield from keep_reasoning_home(case, found)
+
+
+def _extra_names(case: Case) -> list[str]:
+    return list(extra_names(case.request, case.request.messages, case.target.dialect))
+
+
+def _without_extras(case: Case, text: str, refused: Sequence[str]) -> Mend:
+    """Nothing of what the client added for its provider is sent, this once, because a request is
+    fixed only once; later only what was refused is not."""
+    names = dict.fromkeys((*case.target.compat.refused_keys, *refused))
+    lesson = Lesson(compat={"refusedKeys": list(names)}) if refused else Lesson()
+    others = [one for one in _extra_names(case) if one not in refused]
+    text += f", nor this once: {', '.join(others)}" if others else ""
+    return once(text, "extras", lesson=lesson)
+
+
+def drop_betas(case: Case, found: re.Match[str]) -> Mends:
+    """A beta feature is unknown to the endpoint: those that it names, or all, are not requested."""
+    asked = case.request.headers.get("anthropic-beta", "").split(",")
+    betas = [beta.strip() for beta in asked if beta.strip()]
+    if betas:
+        named = [beta for beta in betas if beta.lower() in case.said.lower()] or betas
+        yield _without_extras(case, f"not requested: {', '.join(named)}", named)
+
+
+def drop_extras(case: Case) -> Mends:
+    """An endpoint that is not the provider's own may not accept what a client adds for that
+    one, whatever it says; what it is called is known only if the endpoint accepts the rest."""
+    if not case.target.compat.hosted_tools and (names := _extra_names(case)):
+        yield _without_extras(case, f"not sent: {', '.join(names)}", names)
 
 
 def _is_strictness(case: Case, named: list[str]) -> bool:
@@ -232,13 +266,14 @@ def rename_limit(case: Case, found: re.Match[str]) -> Mends:
 
 
 def free_tools(case: Case, found: re.Match[str]) -> Mends:
-    """A forced tool and thinking exclude each other: no thinking, otherwise no forced tool."""
-    choice = case.request.tool_choice
-    if choice == "required" or isinstance(choice, NamedTool):
+    """A forced tool and thinking exclude each other: no thinking. What is forced stays forced."""
+    if _is_forced(case):
         yield from stop_thinking(case, found)
-        yield once(
-            "the choice of tool is left to the model: it cannot be forced here", "forced_tool"
-        )
+
+
+def _is_forced(case: Case) -> bool:
+    choice = case.request.tool_choice
+    return choice == "required" or isinstance(choice, NamedTool)
 
 
 def to_stream(case: Case, found: re.Match[str]) -> Mends:

@@ -17,9 +17,9 @@ _Z = 1.959964
 class Outcome(Value, frozen=True, kw_only=True):
     """What came of one task with one model and level.
 
-    `right` is None if nothing says what a right answer is, or the checker has not judged it, and
-    `error` why there is no answer. `checker` is what the checker said of an answer that is not
-    right: its last line, or why it has not judged.
+    `right` is None if nothing says what a right answer is, or the checker failed; `error` is why
+    there is no answer. `checker` is the last line that the checker printed about an answer that is
+    not right, or why it failed.
     Tokens and `cost` (in dollars) are None if unknown; `estimated` says that the provider did not
     count its thinking. Times are in seconds from the request.
     """

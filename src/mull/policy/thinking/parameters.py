@@ -9,13 +9,17 @@ note, except for parameters that do not affect the answer.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mull.dialects.extras import bare_tool, pruned
 from mull.dialects.traits import TRAITS
+from mull.neutral.blocks import wire_of
+from mull.neutral.errors import LocalError
 from mull.neutral.parameters import (
+    NUCLEUS,
     PARAMETERS,
     SAMPLING,
     ParameterName,
@@ -27,6 +31,7 @@ from mull.neutral.request import HostedTool, NamedTool, Note, RequestOptions, To
 from mull.neutral.target import Target
 from mull.neutral.thinking import WriterName
 from mull.policy.thinking.plan import Planned
+from mull.policy.thinking.steering import cannot_stop
 
 __all__ = [
     "Settled",
@@ -57,29 +62,27 @@ def forced_tools_stop_thinking(
 ) -> str | None:
     """Why thinking must be off for this request: the user forces a tool, and the endpoint does not
     accept both; None if it need not be."""
-    if not _is_forced(conversation.tool_choice) or not planned.thinks:
+    if not _is_forced(conversation.tool_choice) or _force(target, planned) != "off":
         return None
-    if planned.plan.writer not in REFUSES_FORCED_TOOLS or not target.facts.can_stop_thinking:
+    if _thinks_anyway(target):
         return None
-    if target.facts.forced_tools is False or target.facts.off_type != "disabled":
-        return None  # turning it off would not help
     return "Thinking is off for this request: the endpoint accepts no forced tool while it thinks"
 
 
 def settle_parameters(options: RequestOptions, target: Target, planned: Planned) -> Settled:
-    """Leave out what the endpoint would reject, with a note for each."""
+    """Leave out what the endpoint would reject, with a note for each.
+
+    Raises:
+        LocalError: a tool is forced, and cannot be here.
+    """
     notes: list[Note] = []
     for name, value in said_in(options).items():
         fitted, reason = _fitted(name, value, options, target, planned)
         options = replace(options, **{name: fitted})
         if reason:
             notes.append(_changed(name, value, fitted, reason))
-    choice = options.tool_choice
-    if choice is not None and _is_forced(choice) and (reason := _refuses_force(target, planned)):
-        asked = choice.name if isinstance(choice, NamedTool) else choice
-        text = f"toolChoice {asked} → auto: {reason}"
-        notes.append(Note("toolChoice", text, True, requested=asked, effective="auto"))
-        options = replace(options, tool_choice="auto")
+    if _is_forced(options.tool_choice) and (options.tools or options.hosted_tools):
+        options = _forced(options, target, planned, notes)
     if options.tools and target.compat.tools_need_responses and planned.thinks:
         text = f"{target.model} accepts tools only on the Responses API, unless thinking is off"
         notes.append(Note(about="tools", text=text, warning=True))
@@ -97,6 +100,9 @@ def without_foreign(options: RequestOptions, target: Target) -> RequestOptions:
     if wire is not None and wire.dialect != target.dialect:
         wire = None
     tools = options.tools
+    if refused := frozenset(target.compat.refused_keys):
+        wire = wire_of(target.dialect, pruned(wire.data, refused)) if wire else None
+        tools = tuple(bare_tool(tool, refused) for tool in tools)
     if gone := _unenforced(options, target):
         tools = tuple(replace(tool, strict=False) if tool.name in gone else tool for tool in tools)
     return replace(options, tools=tools, hosted_tools=hosted, tool_choice=choice, wire=wire)
@@ -143,12 +149,46 @@ def _is_forced(choice: ToolChoice | None) -> bool:
     return choice == "required" or isinstance(choice, NamedTool)
 
 
-def _refuses_force(target: Target, planned: Planned) -> str | None:
-    if target.facts.forced_tools is False:
-        return f"{target.model} does not accept a forced tool"
-    if planned.thinks and planned.plan.writer in REFUSES_FORCED_TOOLS:
-        return f"{target.model} cannot stop thinking and accepts no forced tool while it thinks"
-    return None
+def _force(target: Target, planned: Planned) -> bool | Literal["off", "required"]:
+    """Whether this request may force a tool: `off` is only if it did not think."""
+    rule = target.facts.forced_tools
+    if rule is None:
+        rule = "off" if planned.plan.writer in REFUSES_FORCED_TOOLS else True
+    if rule != "off":
+        return rule
+    told = planned.plan.state in ("on", "default")  # of others it is not known that they think
+    return "off" if planned.thinks and (told or _thinks_anyway(target)) else True
+
+
+def _thinks_anyway(target: Target) -> bool:
+    """Whether it is known that turning thinking off would not help."""
+    facts = target.facts
+    return cannot_stop(facts) or target.compat.ignores_off or facts.off_type != "disabled"
+
+
+def _forced(
+    options: RequestOptions, target: Target, planned: Planned, notes: list[Note]
+) -> RequestOptions:
+    """The options with a tool that is really forced.
+
+    Raises:
+        LocalError: it cannot be; to leave the choice to the model is up to the caller.
+    """
+    choice, force = options.tool_choice, _force(target, planned)
+    if force is False or force == "off":
+        why = "" if force is False else " while it thinks, and cannot stop thinking"
+        raise LocalError(
+            f"{target.name} accepts no forced tool{why}.\nLeave the choice to the model"
+            " (tool choice auto) and say in the prompt which tool to call, or use another model."
+        )
+    named = choice.name if isinstance(choice, NamedTool) else None
+    if force != "required" or named is None:
+        return options
+    tools = tuple(tool for tool in options.tools if tool.name == named)
+    text = f"toolChoice {named} → required, and no other tool is offered: {target.model} accepts"
+    text += " no named tool"
+    notes.append(Note("toolChoice", text, requested=named, effective="required"))
+    return replace(options, tool_choice="required", tools=tools, hosted_tools=())
 
 
 def _fitted(
@@ -182,8 +222,11 @@ def _refuses(name: ParameterName, value: Any, target: Target, planned: Planned) 
         return "its API has no such parameter"
     if name in target.compat.omits:
         return f"{target.name} does not accept it"
-    if name in SAMPLING and target.facts.temperature is False:
+    sampling = target.facts.temperature if name in SAMPLING else None
+    if sampling is False or (sampling == "off" and name not in NUCLEUS):
         return f"{target.model} does not accept {name}"
+    if sampling == "off" and planned.thinks:
+        return f"{target.model} does not accept {name} while it thinks"
     allowed = traits.thinking_ranges.get(name) if planned.thinks else None
     if allowed is None:
         return None

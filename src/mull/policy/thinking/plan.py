@@ -186,7 +186,11 @@ def _plan(
     used: int,
     amendment: Amendment,
 ) -> Planned:
+    if "budget" in amendment.without and wish.level is not None:
+        wish = msgspec.structs.replace(wish, budget=None)  # the level said beside it holds
     choice = choose(target, wish)
+    if target.compat.ignores_off:
+        choice = msgspec.structs.replace(choice, thinks=True)
     if "budget" in amendment.without:
         choice = msgspec.structs.replace(choice, budget=None)
     limits = [limit for limit in (target.facts.limit.output, amendment.limit) if limit]

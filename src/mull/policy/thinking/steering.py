@@ -40,6 +40,7 @@ __all__ = [
     "LEFT",
     "MAY_GO_ON",
     "Choice",
+    "cannot_stop",
     "choose",
     "choose_off",
 ]
@@ -55,7 +56,7 @@ CANNOT_STOP = "This model does not support disabling thinking"
 MAY_GO_ON = "thinking may continue"
 _ALWAYS = "always on"
 LEFT, BY_ITSELF = "left to the endpoint", "the model's default"
-"""The effect if a request says nothing: for an endpoint, or for a known model."""
+"""The effect if a request says nothing: in general, or for a model whose default is known."""
 _SETTLE = "set thinkingWriter in a [[compat]] row"
 
 _TAKES_WORDS: frozenset[WriterName] = frozenset(
@@ -103,6 +104,8 @@ _SWITCHES: frozenset[WriterName] = _TEMPLATED | frozenset(
     {"openrouter", "thinking-type", "enable-thinking", "ollama-think"}
 )
 """Writers that can express on without an amount."""
+_SWITCHES_ANY: frozenset[WriterName] = _TEMPLATED | frozenset({"openrouter"})
+"""Writers whose switch harms no model that reasons, whether or not it is known to have one."""
 _SWITCHES_BY_WORD: frozenset[WriterName] = frozenset({"openai-effort", "responses"})
 """Writers that express on by any level, and off by the word `none`; a server may ignore it."""
 
@@ -171,7 +174,7 @@ def choose(target: Target, wish: Wish) -> Choice:
         warnings = (f"{target.model} does not reason",) if wants else ()
         words = "none (this model does not reason)"
         return Choice("absent", words, thinks=False, warnings=warnings)
-    if not wish.is_said and target.wants_thinking:
+    if not wish.is_said and (target.wants_thinking or facts.own_reasoning):
         wish = Wish(on=True)
     steered = wish.says_how_much or (wish.is_off and means.templated)
     if facts.always_thinks and (target.known or not steered):
@@ -194,7 +197,7 @@ def _choose(target: Target, means: _Means, wish: Wish) -> Choice:
     if wish.level == "none":
         return _off(target, means)
     if wish.budget is not None:
-        return _budget(target, means, wish.budget)
+        return _budget(target, means, wish.budget, wish.level)
     if wish.level is not None:
         return _level(target, means, wish.level)
     return _on(target, means)
@@ -204,15 +207,15 @@ def _as_guess(choice: Choice, wish: Wish) -> Choice:
     """The same choice, marked as a guess if it says anything at all."""
     if choice.state not in ("on", "off"):
         return choice
-    is_off, ignorable = choice.state == "off", choice.writer in _SWITCHES_BY_WORD | _TEMPLATED
+    is_off = choice.state == "off"
     what = "off" if is_off else choice.effort or wish.words
     told = (
         f"it is not known how this endpoint controls thinking: {what} is sent as most "
-        f"servers accept it{f', and {MAY_GO_ON}' if is_off and ignorable else ''}; "
+        f"servers accept it{f', and {MAY_GO_ON}' if is_off else ''}; "
         f"{_SETTLE}"
     )
-    thinks, warnings = choice.thinks or ignorable, (*choice.warnings, told)
-    return msgspec.structs.replace(choice, guessed=True, thinks=thinks, warnings=warnings)
+    warnings = (*choice.warnings, told)
+    return msgspec.structs.replace(choice, guessed=True, thinks=True, warnings=warnings)
 
 
 def _unsayable(target: Target, wish: Wish) -> Choice:
@@ -225,7 +228,7 @@ def _unsayable(target: Target, wish: Wish) -> Choice:
         return Choice("absent", warnings=(told,) if explicit else ())
     if _silence_is_off(facts):
         return Choice("absent", "off", thinks=False)
-    if _cannot_stop(facts):
+    if cannot_stop(facts):
         return Choice("absent", _ALWAYS, warnings=(CANNOT_STOP,))
     if not explicit:
         return Choice("absent")
@@ -238,10 +241,11 @@ def _always(target: Target, means: _Means, wish: Wish) -> Choice:
     warnings: tuple[str, ...] = ()
     if wish.is_off:
         warnings = (CANNOT_STOP,)
-    elif wish.budget is not None:
-        warnings = (_no_budget(target, wish.budget),)
-    elif wish.level is not None:
-        warnings = ("This model's thinking cannot be controlled",)
+    elif wish.says_how_much:
+        budget = wish.budget
+        unsent = () if budget is None else (f"{_no_budget(target, budget)} not sent",)
+        uncontrolled = ("This model's thinking cannot be controlled",) if wish.level else ()
+        warnings = unsent + uncontrolled
     return Choice("absent" if means.unsure else "default", _ALWAYS, warnings=warnings)
 
 
@@ -249,7 +253,7 @@ def _silence_is_off(facts: ModelFacts) -> bool:
     return facts.reasoning and facts.thinks_by_default is False and "none" not in facts.efforts
 
 
-def _cannot_stop(facts: ModelFacts) -> bool:
+def cannot_stop(facts: ModelFacts) -> bool:
     """Whether it is known that thinking cannot be turned off; for an unknown model it is not."""
     if facts.can_be_off is not None:
         return not facts.can_be_off
@@ -258,7 +262,7 @@ def _cannot_stop(facts: ModelFacts) -> bool:
 
 def _off(target: Target, means: _Means) -> Choice:
     facts = target.facts
-    if _cannot_stop(facts) and not means.templated:
+    if cannot_stop(facts) and not means.templated:
         return _least(target, means)
     if means.templated:
         return _switched_off(target, means)
@@ -279,10 +283,10 @@ def _switched_off(target: Target, means: _Means) -> Choice:
     A model that has words for thinking and none for stopping also gets its lowest one.
     """
     facts, told = target.facts, tuple[str, ...]()
-    efforts = _thinking_words(facts) if _cannot_stop(facts) else ()
+    efforts = _thinking_words(facts) if cannot_stop(facts) else ()
     budget = 0 if target.compat.zero_budget_ends and means.budget else None
     effort = efforts[0] if efforts else "none" if means.guessed else None
-    thinks = _cannot_stop(facts) and (budget is None or bool(efforts))
+    thinks = cannot_stop(facts) and (budget is None or bool(efforts))
     if thinks:
         told = (f"{target.model} is known to always think: it is told not to, and {MAY_GO_ON}",)
     return Choice("off", effort=effort, budget=budget, thinks=thinks, warnings=told)
@@ -301,30 +305,34 @@ def _least(target: Target, means: _Means) -> Choice:
     return Choice("default", _ALWAYS, warnings=warnings)
 
 
-def _budget(target: Target, means: _Means, budget: int) -> Choice:
-    facts, through = target.facts, means.budget
-    if facts.budget and through:
-        fits = check_range(facts.budget, budget, target.model)
+def _budget(target: Target, means: _Means, budget: int, level: Level | None) -> Choice:
+    """A number where one can be sent, else the level said beside it, else the level that it is
+    worth.
+    """
+    facts, through, option = target.facts, means.budget, _range(target.facts, means)
+    if option and through:
+        fits = check_range(option, budget, target.model)
         changed = (
             f"budget {budget:,} → {fits:,}, the range of {target.model} according to an "
             "earlier rejection"
         )
         warnings = () if fits == budget else (changed,)
         return Choice("on", writer=through, budget=fits, explicit=True, warnings=warnings)
-    unknown = not facts.reasoning_options
-    if through and (unknown or not target.known):  # a server enforces it for any of its models
+    if through and (not facts.reasoning_options or not target.known):
+        # a server enforces it for any of its models
         return Choice("on", writer=through, budget=budget, explicit=True)
-    if means.words and (unknown or means.guessed):
-        level = level_for_budget(facts.budget or ANY_BUDGET, budget)
-        told = f"{target.model} accepts no budget here: {budget:,} tokens sent as {level}"
-        return msgspec.structs.replace(_level(target, means, level), warnings=(told,))
-    switched = means.switch and facts.has_toggle  # a budget implies thinking
-    choice = Choice("on") if switched else _by_default(target, means)
-    return msgspec.structs.replace(choice, warnings=(_no_budget(target, budget),))
+    choice = _level(target, means, level or level_for_budget(option or ANY_BUDGET, budget))
+    done = "not sent"
+    if choice.effort is not None:
+        done = (
+            f"sent as {choice.effort}" if level is None else f"not sent, {choice.effort} effort is"
+        )
+    told = f"{_no_budget(target, budget)} {done}"
+    return msgspec.structs.replace(choice, warnings=(told, *(choice.warnings if level else ())))
 
 
 def _no_budget(target: Target, budget: int) -> str:
-    return f"{target.model} accepts no token budget: {budget:,} tokens not sent"
+    return f"{target.model} accepts no token budget: {budget:,} tokens"
 
 
 def _level(target: Target, means: _Means, level: Level) -> Choice:
@@ -397,10 +405,10 @@ def _switched(target: Target, means: _Means, level: Level) -> Choice:
         return msgspec.structs.replace(_default(target, means), warnings=warnings)
     if not facts.has_toggle and not facts.efforts:
         told = f"mull knows no way to request {level} from {target.model} here: not sent"
-        return Choice("default", BY_ITSELF, warnings=(told,))
+        return Choice("default", _by_itself(facts), warnings=(told,))
     if _is_switched_by_words(facts, means):
         return Choice("on", effort=level, warnings=warnings)
-    silent = f"on ({BY_ITSELF})" if facts.thinks_by_default else BY_ITSELF
+    silent = f"on ({BY_ITSELF})" if facts.thinks_by_default else _by_itself(facts)
     return Choice("default", silent, warnings=warnings)
 
 
@@ -438,9 +446,10 @@ def _by_default(target: Target, means: _Means) -> Choice:
     facts = target.facts
     if not facts.reasoning or means.unsure:
         return Choice("absent")
+    unsure = facts.thinks_by_default is None and means.writer in _SWITCHES_ANY
+    sayable = not facts.thinks_by_default and (facts.reasoning_options or unsure)
     budgeted = means.writer == "anthropic-budget" and facts.budget is not None
-    off_by_itself = facts.thinks_by_default is False and facts.reasoning_options
-    return _on(target, means) if budgeted or off_by_itself else _default(target, means)
+    return _on(target, means) if budgeted or sayable else _default(target, means)
 
 
 def _default(target: Target, means: _Means) -> Choice:
@@ -451,7 +460,14 @@ def _default(target: Target, means: _Means) -> Choice:
     if means.writer == "anthropic-adaptive":
         return Choice("default", "adaptive")
     usual = facts.default_effort if facts.default_effort != "none" else None
-    return Choice("default", f"default ({usual})" if usual else BY_ITSELF)
+    return Choice("default", f"default ({usual})" if usual else _by_itself(facts))
+
+
+def _by_itself(facts: ModelFacts) -> str:
+    """What a model does that is told nothing; of most models nobody knows."""
+    if facts.thinks_by_default is None:
+        return LEFT
+    return BY_ITSELF if facts.thinks_by_default else f"off ({BY_ITSELF})"
 
 
 def _thinking_words(facts: ModelFacts) -> tuple[Level, ...]:

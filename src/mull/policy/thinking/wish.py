@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from mull.neutral.blocks import Value
 from mull.neutral.thinking import Level
-from mull.settings.layers import LAYERS
 
 if TYPE_CHECKING:
     from mull.settings.layers import Snapshot
@@ -20,10 +19,11 @@ _ENABLED, _EFFORT, _BUDGET = "reasoning.enabled", "reasoning.effort", "reasoning
 
 
 class Wish(Value, frozen=True):
-    """What is requested: at most one of a level (`none` is off), a budget, and plain on.
+    """What is requested: a level (`none` is off), a budget, both, or plain on.
 
-    `about` is the setting that requests it. `explicit` is whether the user does: what mull itself
-    wants is sent only where it is known how.
+    Level and budget are two requests: the budget applies where one can be sent, the level where
+    not. `about` is the setting that decides. `explicit` is whether the user requests it: what mull
+    itself wants is sent only where it is known how.
     """
 
     about: str = _EFFORT
@@ -50,28 +50,23 @@ class Wish(Value, frozen=True):
     @property
     def words(self) -> str:
         """The request in the user's terms."""
-        if self.budget is not None:
-            return f"{self.budget:,} tokens"
-        return self.level or ("on" if self.on else "unset")
+        if self.budget is None:
+            return self.level or ("on" if self.on else "unset")
+        return f"{self.budget:,} tokens{f', else {self.level}' if self.level else ''}"
 
 
 def wish_of(snapshot: Snapshot) -> Wish:
-    """The request in the settings: off overrides a budget, a budget a level, a level plain on.
-
-    But an effort of `none` is overridden by an "on" in a stronger layer: a user who turns thinking
-    on does not want an old config file to prevent it.
+    """The request in the settings: off overrides a budget, a budget a level where one can be sent,
+    and either plain on. Which of them the user said last is decided by the layers.
     """
     chosen = snapshot.explicit(_ENABLED)
     if not snapshot[_ENABLED]:
         return Wish(_ENABLED, level="none", explicit=chosen)
+    level: Level | None = snapshot[_EFFORT]
     budget: int | None = snapshot[_BUDGET]
     if budget is not None:
-        return Wish(_BUDGET, budget=budget, explicit=snapshot.explicit(_BUDGET))
-    level: Level | None = snapshot[_EFFORT]
-    if level is not None and not (level == "none" and chosen and _is_stronger(snapshot)):
-        return Wish(_EFFORT, level=level, explicit=snapshot.explicit(_EFFORT))
+        level = level if level != "none" else None
+        return Wish(_BUDGET, level, budget, explicit=snapshot.explicit(_BUDGET))
+    if level is not None:
+        return Wish(_EFFORT, level, explicit=snapshot.explicit(_EFFORT))
     return Wish(_ENABLED, on=True) if chosen else Wish()
-
-
-def _is_stronger(snapshot: Snapshot) -> bool:
-    return LAYERS.index(snapshot.origin(_ENABLED)) > LAYERS.index(snapshot.origin(_EFFORT))

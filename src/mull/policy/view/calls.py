@@ -59,6 +59,8 @@ def names_on_wire(names: Iterable[str], dialect: Dialect) -> dict[str, str]:
     names = tuple(names)
     taken, renamed = set(names), dict[str, str]()
     for name in names:
+        if name in renamed:  # clients may repeat a tool
+            continue
         wire, tries = wire_name(name, dialect), 0
         if wire == name:
             continue

@@ -34,6 +34,7 @@ from mull.policy.view.turn import (
     Tally,
     View,
     is_open_chain,
+    is_paused,
     is_plain,
     keep_for,
     view_repaired,
@@ -115,11 +116,13 @@ class _Turn:
             if not one.is_plain:
                 one.repaired = repair_turn(one.messages, goes_on=at < last)
 
-    @property
-    def is_open_chain(self) -> bool:
-        """Whether the repaired turn waits for the model after its calls."""
+    def is_in_chain(self, *, last: bool) -> bool:
+        """Whether the repaired turn is an open chain: one that waits for the model to continue, or
+        that paused and was left so.
+        """
         left = (one.repaired.messages for one in reversed(self.rounds))
-        return is_open_chain(next(filter(_has_unspoken, left), ()))
+        end = next(filter(_has_unspoken, left), ())
+        return is_open_chain(end) if last else is_paused(end)
 
 
 def _has_unspoken(messages: Sequence[Message]) -> bool:
@@ -311,7 +314,7 @@ class LogView:
         turn = self._turns[index]
         turn.repair()
         last = index == len(self._turns) - 1
-        keep = self._keep(last, index == self._last_thinking, last and turn.is_open_chain)
+        keep = self._keep(last, index == self._last_thinking, turn.is_in_chain(last=last))
         is_left_out = not last and turn.is_unanswered
         start = turn.fresh if (keep, is_left_out) == (turn.keep, turn.is_left_out) else 0
         if index >= self._placed:  # turns are placed in order, so a new one goes at the end
@@ -335,11 +338,11 @@ class LogView:
             for later in self._turns[index + 1 : self._placed]:
                 later.at += shift
 
-    def _keep(self, last: bool, last_thinking: bool, open_chain: bool) -> Keep:
-        place = last, last_thinking, open_chain
+    def _keep(self, last: bool, last_thinking: bool, in_chain: bool) -> Keep:
+        place = last, last_thinking, in_chain
         if place not in self._keeps:
             standing = Standing(last, last_thinking)
-            self._keeps[place] = keep_for(standing, self._rules, open_chain=open_chain)
+            self._keeps[place] = keep_for(standing, self._rules, in_chain=in_chain)
         return self._keeps[place]
 
     def _take_view(self, one: _Round, view: View) -> None:

@@ -90,7 +90,7 @@ def _without(block: Block, gone: list[MediaBlock]) -> Block | None:
         return block
     place = _place_of([one for one in block.media if one in gone])
     output = f"{block.output}\n{place}" if block.output else place
-    return replace(block, media=kept, output=output)
+    return replace(block, media=kept, output=output, wire=None)
 
 
 def _place_of(gone: list[MediaBlock]) -> str:

@@ -40,9 +40,17 @@ _SAID_OF = (
         False,
     ),
     ("refused", "reasoning", "{n} {thoughts} left out: the endpoint rejected them", False),
+    ("unaccepted", "history", "{n} {pieces} left out: the endpoint rejected them", False),
     ("foreign", "reasoning.handoff", "{n} {thoughts} of another model left out", False),
     ("opaque", "history", "{n} {pieces} that only another model understands left out", False),
     ("strange", "history", "{n} {pieces} of a kind that only another API supports left out", True),
+    ("broken", "history", "{n} {pieces} of answers that cannot be used not sent", True),
+    (
+        "earlier",
+        "history",
+        "{n} {pieces} in place of earlier messages left out: only another provider can read it",
+        True,
+    ),
     ("handed_over", "reasoning.handoff", "{n} {thoughts} of another model sent as text", False),
     ("condensed", "reasoning.condenseOver", "{n} long {thoughts} sent as a stored summary", False),
     (

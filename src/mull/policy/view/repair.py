@@ -8,7 +8,8 @@ the same objects.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -41,6 +42,8 @@ BROKEN_OFF = "[Cut off: the connection or the provider failed]"
 NO_RESULT = "No result: the tool did not finish."
 NO_OBJECT = "No result: the arguments were not a JSON object, so the tool did not run."
 _VOID = TextBlock("")
+_SUFFIXES = 4
+"""The most suffixes that tell a call's id from another's."""
 
 
 class Repair(Value, frozen=True):
@@ -143,10 +146,14 @@ def _says_nothing(message: Message, before: Message) -> bool:
     """An assistant message of thinking alone, or of nothing: endpoints reject it in the history."""
     if message.role != "assistant":
         return message is not before and not message.blocks
+    if message.is_paused and message.thinking:
+        return False  # its provider continues it
     return all(isinstance(block, ThinkingBlock) or _is_void(block) for block in message.blocks)
 
 
 def _is_void(block: Block) -> bool:
+    if isinstance(block, OpaqueBlock):
+        return block.broken
     return isinstance(block, TextBlock) and block == _VOID
 
 
@@ -156,15 +163,17 @@ def is_unfinished(message: Message) -> bool:
 
 
 def _has_results(message: Message, results: Sequence[Message]) -> bool:
-    return any(call.id in _answered(results) for call in message.tool_calls)
+    answered = _answered(results)
+    return any(call.id in answered for call in message.tool_calls)
 
 
 def _as_far_as_it_came(message: Message) -> Message:
     """What arrived, and that it ends there. If nothing arrived, nothing is left.
 
-    Calls were not made, and pieces that only their provider understands may be half of a pair.
+    Calls were not made, and pieces that only their provider understands may be half of a pair,
+    unless they stand for the conversation before them.
     """
-    blocks = tuple(b for b in message.blocks if isinstance(b, TextBlock | ThinkingBlock))
+    blocks = tuple(b for b in message.blocks if _is_whole(b))
     if all(_is_blank(block) for block in blocks) and not message.tool_calls:
         return msgspec.structs.replace(message, blocks=())
     by_user = message.status == "interrupted" and message.stop_reason is None
@@ -181,15 +190,21 @@ def _torn(message: Message) -> frozenset[int]:
         if isinstance(block, ThinkingBlock):
             last.append(block)
         elif not _is_void(block):
-            torn.update(() if isinstance(block, TextBlock) else map(id, last))
+            torn.update(() if _is_whole(block) else map(id, last))
             last = []
     return frozenset({*torn, *map(id, last)})
 
 
-def _is_blank(block: TextBlock | ThinkingBlock) -> bool:
+def _is_whole(block: Block) -> bool:
+    if isinstance(block, OpaqueBlock):
+        return block.stands_for_earlier
+    return isinstance(block, TextBlock | ThinkingBlock)
+
+
+def _is_blank(block: Block) -> bool:
     if isinstance(block, TextBlock):
         return not block.text.strip()
-    return block.is_blank
+    return isinstance(block, ThinkingBlock) and block.is_blank
 
 
 def _answered(results: Sequence[Message]) -> set[str]:
@@ -215,16 +230,19 @@ def _pair(
     else. Results of a provider's own kinds of calls stay, after them. Valid messages stay
     unchanged.
     """
-    waiting: dict[str, list[ToolResultBlock]] = {}
+    waiting: dict[str, deque[ToolResultBlock]] = {}
     for message in messages:
         for block in message.blocks:
             if isinstance(block, ToolResultBlock):
-                waiting.setdefault(block.call_id, []).append(block)
+                waiting.setdefault(block.call_id, deque()).append(block)
     closed = 0
     blocks: list[ToolResultBlock] = []
-    for call in calls:
-        if queue := waiting.get(call.id):
-            blocks.append(queue.pop(0))
+    own = [queue.popleft() if (queue := waiting.get(call.id)) else None for call in calls]
+    for call, result in zip(calls, own, strict=True):
+        if result is not None:
+            blocks.append(result)
+        elif queue := _of_namesake(call.id, waiting):
+            blocks.append(msgspec.structs.replace(queue.popleft(), call_id=call.id))
         else:
             closed += 1
             said = NO_RESULT if has_object(call) else NO_OBJECT
@@ -236,6 +254,20 @@ def _pair(
     if not closed and not orphans and _same_order(given, blocks):
         return messages if kept else (), 0, 0
     return (Message(role="tool", blocks=kept),) if kept else (), closed, orphans
+
+
+def _of_namesake(
+    call_id: str, waiting: Mapping[str, deque[ToolResultBlock]]
+) -> deque[ToolResultBlock] | None:
+    """The results left under the id that a call had before it got one of its own, because another
+    call had it too: that id, with a suffix.
+    """
+    given = call_id
+    for _ in range(_SUFFIXES):
+        given, mark, _ = given.rpartition("_")
+        if not mark or (queue := waiting.get(given)):
+            return queue if mark else None
+    return None
 
 
 def _same_order(one: Sequence[ToolResultBlock], other: Sequence[ToolResultBlock]) -> bool:

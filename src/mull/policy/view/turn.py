@@ -1,9 +1,9 @@
 """How one turn of the log looks in a request.
 
 Thinking is kept by preference (strip, then include) or because the protocol requires it in an open
-tool chain. Carriers are sent only to the origin that made them; thinking of another model is
-dropped or sent as plain text, never in tags. Long unsigned thinking is sent condensed if the log
-has a condensed version.
+tool chain. Carriers are sent only to the origin that made them, and to models that are known to
+read them; thinking of any other model is dropped or sent as plain text, never in tags. Long
+unsigned thinking is sent condensed if the log has a condensed version.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from mull.neutral.blocks import (
     ToolResultBlock,
     Value,
 )
+from mull.neutral.errors import LocalError
 from mull.neutral.messages import Message, Origin
+from mull.policy.globs import text_matches
+from mull.policy.heal.lessons import fingerprints
 from mull.policy.reasoning import StripPolicy, turn_start
 from mull.policy.view.calls import sendable_calls
 from mull.policy.view.intake import Intake, taken
@@ -42,7 +45,9 @@ __all__ = [
     "Unwanted",
     "View",
     "chain_lacks_thought",
+    "check_beginning",
     "is_open_chain",
+    "is_paused",
     "is_plain",
     "keep_for",
     "view_repaired",
@@ -56,7 +61,8 @@ class Rules(Value, frozen=True):
     `off` means that thinking is off: earlier thinking is not sent either. In an open chain its
     thinking is `required`, or at least `returned` to the server that sent it. With `carried_only`
     that means carriers, not readable thinking. `condense_over` is the size in tokens above which
-    unsigned thinking is sent condensed. `home` is the origin of messages without one. `input` are
+    unsigned thinking is sent condensed. `home` is the origin of messages without one; `reads` are
+    patterns of models whose messages count as the target's own at the same endpoint. `input` are
     the kinds of input the model accepts; none is unknown. `renamed` are tools with another name
     there.
     """
@@ -64,6 +70,7 @@ class Rules(Value, frozen=True):
     origin: Origin
     home: Origin
     intake: Intake
+    reads: tuple[str, ...] = ()
     include: bool = False
     strip: StripPolicy = "none"
     handoff: Literal["drop", "text"] = "drop"
@@ -75,6 +82,15 @@ class Rules(Value, frozen=True):
     condense_over: int | None = None
     input: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
+
+    def is_own(self, origin: Origin) -> bool:
+        """Whether the target reads what this origin wrote as its own."""
+        if origin == self.origin or not self.reads:
+            return origin == self.origin
+        model = origin.model.lower()
+        if not any(text_matches(pattern, model) for pattern in self.reads):
+            return False
+        return msgspec.structs.replace(origin, model=self.origin.model) == self.origin
 
 
 class Standing(Value, frozen=True):
@@ -122,9 +138,12 @@ class Tally(Value, frozen=True):
     unreadable: int = 0
     unfollowed: int = 0
     refused: int = 0
+    unaccepted: int = 0
     foreign: int = 0
     opaque: int = 0
     strange: int = 0
+    earlier: int = 0
+    broken: int = 0
     handed_over: int = 0
     condensed: int = 0
     forbidden: int = 0
@@ -168,11 +187,21 @@ class View(Value, frozen=True):
 
 
 def is_open_chain(messages: Sequence[Message]) -> bool:
-    """Whether the turn waits for the model to continue after its own tool calls; the user may have
-    sent a message beside their results.
+    """Whether the turn waits for the model to continue: after its own tool calls, whose results the
+    user may have sent a message beside, or after an answer that paused.
     """
-    heard = (message for message in reversed(messages) if not message.is_spoken)
-    return next((message.carries_results for message in heard), False)
+    last = _last_heard(messages)
+    return last is not None and (last.carries_results or last.is_paused)
+
+
+def is_paused(messages: Sequence[Message]) -> bool:
+    """Whether the turn ends with an answer that paused; it was never closed, whatever follows."""
+    last = _last_heard(messages)
+    return last is not None and last.is_paused
+
+
+def _last_heard(messages: Sequence[Message]) -> Message | None:
+    return next((message for message in reversed(messages) if not message.is_spoken), None)
 
 
 def chain_lacks_thought(turn: Sequence[Message], origin: Origin) -> bool:
@@ -190,8 +219,8 @@ def chain_lacks_thought(turn: Sequence[Message], origin: Origin) -> bool:
     return any(answer.origin not in (None, origin) for answer in answers)
 
 
-def keep_for(place: Standing, rules: Rules, *, open_chain: bool) -> Keep:
-    """What happens to the thinking of a turn in this place."""
+def keep_for(place: Standing, rules: Rules, *, in_chain: bool) -> Keep:
+    """What happens to the thinking of a turn in this place, which may be that of an open chain."""
     left = rules.strip == "none" or (rules.strip == "allButLast" and place.last_thinking)
     unwanted: Unwanted | None = None
     if rules.off:
@@ -200,13 +229,15 @@ def keep_for(place: Standing, rules: Rules, *, open_chain: bool) -> Keep:
         unwanted = "stripped"
     elif not rules.include:
         unwanted = "excluded"
-    return Keep(unwanted, place.last and open_chain)
+    return Keep(unwanted, in_chain)
 
 
 def view_turn(messages: Sequence[Message], place: Standing, rules: Rules) -> View:
     """The view of one turn, with all thinking in full."""
     repaired = repair_turn(messages)
-    keep = keep_for(place, rules, open_chain=is_open_chain(repaired.messages))
+    sent = repaired.messages
+    in_chain = is_open_chain(sent) if place.last else is_paused(sent)
+    keep = keep_for(place, rules, in_chain=in_chain)
     return view_repaired(repaired, keep, rules)
 
 
@@ -230,13 +261,15 @@ def view_repaired(
     for given in repaired.messages:
         message, strange = _without_strange(given, rules.origin.dialect)
         if strange:
-            tally += Tally(strange=strange)
+            broken, earlier = sum(map(_is_broken, strange)), sum(map(_is_earlier, strange))
+            others = len(strange) - earlier - broken
+            tally += Tally(strange=others, earlier=earlier, broken=broken)
         if message.role != "assistant":
             seen, untaken = without_untaken(message, rules.input)
             seen, lost = _with_their_calls(seen, out)
             if untaken or lost:
                 tally += Tally(**untaken, opaque=lost)
-            if seen.blocks or not (lost or strange):
+            if seen.blocks or not (lost or strange or _is_empty(seen, rules.origin.dialect)):
                 out.append(seen)
             continue
         seen, more = _view_message(message, keep, rules, shorter, repaired.torn)
@@ -249,10 +282,17 @@ def view_repaired(
     return View(tuple(out), tally, tuple(shorter.missing))
 
 
+def _is_empty(message: Message, dialect: str) -> bool:
+    """Whether it has only keys of another dialect."""
+    return not message.blocks and message.wire is not None and message.wire.dialect != dialect
+
+
 def is_plain(message: Message) -> bool:
     """Whether every endpoint gets a message as it is: words alone, of somebody who came to the end
     of them. Most messages are such.
     """
+    if not message.blocks and message.wire is not None:
+        return False
     if message.role == "tool" or not _WORDS.issuperset(map(type, message.blocks)):
         return False
     if message.role != "assistant":
@@ -265,19 +305,61 @@ def is_plain(message: Message) -> bool:
     return True
 
 
-def _without_strange(message: Message, dialect: str) -> tuple[Message, int]:
-    """The message without blocks that a client wrote in another dialect, and how many those are."""
+def _without_strange(message: Message, dialect: str) -> tuple[Message, Sequence[Block]]:
+    """The message without blocks that nobody can read, or that a client wrote in another dialect;
+    and those blocks.
+    """
     if OpaqueBlock not in map(type, message.blocks):
-        return message, 0
-    blocks = tuple(
-        b for b in message.blocks if not (isinstance(b, OpaqueBlock) and _is_strange(b, dialect))
+        return message, ()
+    strange = [block for block in message.blocks if _is_strange(block, dialect)]
+    if not strange:
+        return message, ()
+    blocks = tuple(block for block in message.blocks if not _is_strange(block, dialect))
+    return msgspec.structs.replace(message, blocks=blocks), strange
+
+
+def _is_strange(block: Block, dialect: str) -> bool:
+    return _is_broken(block) or (
+        isinstance(block, OpaqueBlock) and block.dialect not in (None, dialect)
     )
-    lost = len(message.blocks) - len(blocks)
-    return (msgspec.structs.replace(message, blocks=blocks) if lost else message), lost
 
 
-def _is_strange(block: OpaqueBlock, dialect: str) -> bool:
-    return block.dialect not in (None, dialect)
+def _is_broken(block: Block) -> bool:
+    return isinstance(block, OpaqueBlock) and block.broken
+
+
+def _is_earlier(block: Block) -> bool:
+    return isinstance(block, OpaqueBlock) and block.stands_for_earlier and not block.broken
+
+
+def is_same_account(one: Origin, other: Origin) -> bool:
+    """Whether two models are those of one provider, under one account: what stands for a
+    conversation is encrypted for the account, not for the model.
+    """
+    return msgspec.structs.replace(one, model="") == msgspec.structs.replace(other, model="")
+
+
+def check_beginning(messages: Sequence[Message], target: Origin, home: Origin) -> None:
+    """Reject a conversation whose beginning only another provider can read.
+
+    Raises:
+        LocalError: what stands for the conversation before the first answer would be left out.
+    """
+    first = next((at for at, message in enumerate(messages) if message.role == "assistant"), None)
+    if first is None:
+        return
+    answer = messages[first]
+    held = next((b for b in answer.blocks if isinstance(b, OpaqueBlock) and _is_earlier(b)), None)
+    if held is None:
+        return
+    strange = _is_strange(held, target.dialect)
+    begins = first == 0 and answer.blocks[0] is held
+    if strange or (begins and not is_same_account(answer.origin or home, target)):
+        raise LocalError(
+            f"the conversation begins with a {held.data.get('type')} item, which only the provider"
+            " that made it can read: everything before it would be missing.\nContinue with that"
+            " provider's models, or start a new conversation."
+        )
 
 
 def _with_their_calls(message: Message, sent: Sequence[Message]) -> tuple[Message, int]:
@@ -318,7 +400,7 @@ def _view_message(
     message: Message, keep: Keep, rules: Rules, shorter: _Shorter, torn: frozenset[int]
 ) -> tuple[Message, Tally]:
     blocks: Sequence[Block]
-    if (message.origin or rules.home) == rules.origin:
+    if rules.is_own(message.origin or rules.home):
         blocks, tally = _own_blocks(message, keep, rules, shorter, torn)
     else:
         blocks, tally = _foreign_blocks(message, keep, rules, shorter)
@@ -343,10 +425,10 @@ def _own_blocks(
         return kept, tally
     out: list[Block] = []
     sent = 0
-    paused = message.stop_reason == "pause_turn"
-    for block, form in taken(kept, rules.intake, paused=paused, torn=torn):
+    for block, form in taken(kept, rules.intake, paused=message.is_paused, torn=torn):
         if isinstance(form, str):
-            tally += Tally(**{form: 1})
+            is_piece = form == "refused" and isinstance(block, OpaqueBlock)
+            tally += Tally(unaccepted=1) if is_piece else Tally(**{form: 1})
             continue
         if isinstance(form, ThinkingBlock):
             short = shorter.form(form) if form is block else form
@@ -393,7 +475,9 @@ def _foreign_blocks(
 ) -> tuple[list[Block], Tally]:
     """Text and calls without what only their origin understands."""
     out: list[Block] = []
-    dropped = handed = opaque = 0
+    opaque: list[Block] = []
+    origin = message.origin or rules.home
+    dropped = handed = 0
     for block in message.blocks:
         match block:
             case ThinkingBlock():
@@ -404,7 +488,9 @@ def _foreign_blocks(
                 else:
                     dropped += 1
             case OpaqueBlock():
-                opaque += 1
+                is_read = _is_earlier(block) and is_same_account(origin, rules.origin)
+                is_read = is_read and rules.intake.refused.isdisjoint(fingerprints(block))
+                (out if is_read else opaque).append(block)
             case TextBlock():
                 own = block.signature or block.wire
                 out.append(TextBlock(block.text) if own else block)
@@ -418,4 +504,6 @@ def _foreign_blocks(
                 assert_never(block)
     if not (dropped or opaque or handed):
         return out, UNCHANGED
-    return out, Tally(foreign=dropped, opaque=opaque, handed_over=handed)
+    earlier = sum(map(_is_earlier, opaque))
+    pieces = {"opaque": len(opaque) - earlier, "earlier": earlier}
+    return out, Tally(foreign=dropped, handed_over=handed, **pieces)

@@ -99,7 +99,9 @@ def _fold_answer(origin: Origin | None, batches: Sequence[JournalBatch]) -> list
             if isinstance(event, Healed):  # what came before it was refused
                 assembler = Assembler(origin)
             elif isinstance(event, ToolRan):
-                results.append(ToolResultBlock(event.call_id, event.output, event.is_error))
+                results.append(
+                    ToolResultBlock(event.call_id, event.output, event.is_error, diff=event.diff)
+                )
             else:
                 assembler.add(event)
     said = assembler.message()

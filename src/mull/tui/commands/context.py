@@ -71,12 +71,12 @@ def _draw_bar(shown: Page, meter: Meter) -> None:
     ]
     if meter.window is not None:
         kept = meter.window - (meter.usable or meter.window)
-        free = max(meter.window - meter.estimate - kept, 0)
+        free = max(meter.window - meter.effective - kept, 0)
         parts.append((_FREE, Part(free, theme.faint, "." if shown.plain else "░")))
         if kept:
             parts.append((_KEPT, Part(kept, theme.faint, " " if not shown.plain else "-")))
     shown.line(*parted([part for _, part in parts], shown.width - 1, plain=shown.plain))
-    whole = meter.window or meter.estimate or 1
+    whole = meter.window or meter.effective or 1
     room = min(max(len(name) for name, _ in parts), shown.width - _AMOUNTS - 3)
     for name, part in parts:
         sign = part.letter if shown.plain or part.letter in " ░" else "█"

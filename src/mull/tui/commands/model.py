@@ -12,7 +12,9 @@ from mull.auth.logins import LOGINS
 from mull.neutral.errors import AmbiguousModel, ConfigError, LocalError
 from mull.neutral.target import split_level
 from mull.policy.thinking.plan import feedback, plan_thinking
-from mull.settings.registry import parse
+from mull.settings.layers import check_agreement, said_by_name, said_words
+from mull.settings.presets import preset_told
+from mull.settings.registry import SettingValue, parse
 from mull.settings.words import quote
 from mull.store.favourites import Favourites
 from mull.store.paths import data_dir
@@ -78,12 +80,13 @@ async def _switch(host: Host, name: str, budget: str | None) -> None:
     await offer_key(host)
 
 
-def _check(session: Session, name: str, tokens: object) -> None:
+def _check(session: Session, name: str, tokens: SettingValue) -> None:
     """Reject what could not be sent, before anything changes."""
     setup = session.engine.setup
     target = session.resolve(name)
     own = {} if tokens is None else {"reasoning.maxTokens": tokens}
-    snapshot = setup.snapshot_for(target, model=name).having(own)
+    check_agreement(said_words(own), said_words(said_by_name(name), name))
+    snapshot = setup.snapshot_for(target, own, model=name)
     plan_thinking(target, snapshot, max_tokens=session.options.max_tokens)
 
 
@@ -100,9 +103,8 @@ def show_model(host: Host) -> None:
             shown.text(line.strip(), indent=2)
     for note in target.notes:
         shown.note(note)
-    if session.snapshot().origin("reasoning.includeInContext") == "preset":
-        field = f", in {target.facts.returns_in}" if target.facts.returns_in else ""
-        shown.note(f"This model requires its thinking back{field}; a preset sends it (see /set)")
+    if told := preset_told("This model", target.facts, session.snapshot()):
+        shown.note(f"{told} (see /set)")
     if problem := _missing_key(session):
         shown.note(problem, warning=True)
     host.show(shown.lines)

@@ -3,7 +3,7 @@
 `review.md` is `/review`, `git/tidy.md` is `/git:tidy`. They are read from `commands` in the config
 folder, and from a project's `.mull/commands` and `.claude/commands`. A project may come from
 anywhere, so mull shows the text of its commands and asks once for each version, unless the folder
-is trusted.
+is trusted. Links in a project are not followed.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from mull.agent.trust import TRUST_WORDS
 from mull.neutral.errors import LocalError, MullError
 from mull.settings.words import quote
 from mull.store.approvals import load_policy
@@ -84,6 +85,8 @@ def find_own(config: Path, folder: Path) -> list[OwnCommand]:
     found: dict[str, OwnCommand] = {}
     for place, is_project in places:
         for path in _files(place):
+            if is_project and not _is_of(folder, path):
+                continue
             name = ":".join(path.relative_to(place).with_suffix("").parts)
             if name.lower() not in found and all(map(_NAME.fullmatch, name.split(":"))):
                 text = _read(path)
@@ -105,6 +108,11 @@ def _files(place: Path) -> Iterator[Path]:
                 return
             if name.endswith(".md"):
                 yield Path(above, name)
+
+
+def _is_of(folder: Path, path: Path) -> bool:
+    """Whether no link leads to it: one in a project may lead to any file."""
+    return _real(path) == _real(folder) / path.relative_to(folder)
 
 
 def _read(path: Path) -> str | None:
@@ -186,15 +194,11 @@ async def _is_trusted(host: Host, own: OwnCommand) -> bool:
     for line in own.text.split("\n"):
         shown.text(line, shown.theme.code, indent=2)
     host.show(shown.lines)
-    choices = _ANSWERS.items()
     question = Question(
         f"Use this command from the project {quote(folder.name)}?",
-        tuple(Choice(key, word) for key, word in choices),
+        tuple(Choice(key, word, refuses=key == "no") for key, word in TRUST_WORDS.items()),
     )
     key, _ = await host.front.ask(question)
-    if key == "y":
+    if key == "always":
         trust.remember(path, digest, trusted=True)
-    return key in ("y", "o")
-
-
-_ANSWERS: Mapping[str, str] = {"y": "yes, until it changes", "o": "only this time", "n": "no"}
+    return key in ("always", "once")

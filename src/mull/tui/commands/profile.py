@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mull.agent.setup import profiles
 from mull.neutral.errors import LocalError, ProfileError
+from mull.settings.addresses import hidden_key
 from mull.settings.profile import Parameters, profile_of
 from mull.settings.registry import format_value
 from mull.settings.words import NO_PROFILE
@@ -65,9 +66,13 @@ def _list(host: Host) -> None:
 def _save(host: Host, name: str, *, overwrite: bool = False) -> None:
     session, options = host.session, host.session.options
     parameters = Parameters(options.temperature, options.max_tokens)
-    profile = profile_of(session.snapshot(), session.target, parameters)
+    setup = session.engine.setup
+    address = session.address or setup.redirected(session.target.provider)
+    profile = profile_of(session.snapshot(), session.target, parameters, address)
     profiles().save(name, profile, overwrite=overwrite)
     host.tell(f"Saved profile {name}.")
+    if told := hidden_key(profile.base_url):
+        host.tell(told, warning=True)
 
 
 def _load(host: Host, name: str) -> None:
@@ -76,16 +81,11 @@ def _load(host: Host, name: str) -> None:
     """
     session = host.session
     setup = session.engine.setup
-    model = setup.read_profile(name).model_name or session.snapshot().model or session.target.name
-    session.resolve(model)  # an unknown name is reported before anything changes
-    profile = setup.use_profile(name)
-    with telling_cost(host, "model"), session.at_once():
-        setup.settings.load_profile(profile.settings, profile.model_name)  # for future sessions
-        given_up = session.settings.load_profile(profile.settings, profile.model_name)
-        for key in tuple(session.info.settings):
-            session.unset(key)
-        session.switch(model)
-        session.use_parameters(profile.parameters)
+    profile = setup.read_profile(name)
+    with telling_cost(host, "model"):
+        given_up = session.load_profile(profile)
+    setup.use_profile(name)
+    setup.settings.load_profile(profile.settings, profile.model_name)  # for future sessions
     host.tell(f"Loaded profile {name}.")
     if given_up:
         host.tell(f"Settings discarded from this session: {', '.join(given_up)}.")

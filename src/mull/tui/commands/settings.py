@@ -127,7 +127,7 @@ def set_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
 def unset_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
     """The keys that the session sets."""
     snapshot = known.snapshot
-    return [item for item in _keys(known) if snapshot.origin(item.name) == "session"]
+    return [item for item in _keys(known) if snapshot.origin(item.name) in ("session", "stored")]
 
 
 def _keys(known: Known) -> list[Item]:

@@ -116,7 +116,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("keys", "[set|delete PROVIDER]", "show where keys were found; store or delete one",
             use_keys, key_offers, forms=command_keys.FORMS),
     Command("login", "[PROVIDER]", "log in to a provider", log_in, login_offers),
-    Command("tools", "[all|read|none|NAMES|ask|accept-edits|yes|read-only]",
+    Command("tools", "[all|read|none|NAMES|auto|ask|accept-edits|yes|read-only]",
             "show the tools and approval mode, or change them", use_tools, tool_offers),
     Command("jobs", "[N|end N|end all]", "show background commands, or end them", use_jobs,
             job_offers, forms=command_jobs.FORMS),

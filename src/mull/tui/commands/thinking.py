@@ -30,7 +30,7 @@ INCLUDE, STRIP = "reasoning.includeInContext", "reasoning.stripFromContext"
 FORMS = (
     ("/thinking", "show what the next request asks for, and why"),
     ("/thinking effort [LEVEL|unset]", "how much to think"),
-    ("/thinking budget [N|unset]", "thinking budget in tokens; overrides the effort"),
+    ("/thinking budget [N|unset]", "thinking budget in tokens, where the model accepts one"),
     ("/thinking on, /thinking off", "turn thinking on or off"),
     ("/thinking clear [true|false]", "leave earlier thinking out of requests, or send it back"),
 )
@@ -54,8 +54,6 @@ async def set_thinking(host: Host, text: str) -> None:
         _clear(host, value)
     elif what in ("on", "off"):
         change_setting(host, ENABLED, what == "on")
-        if what == "on" and wish_of(host.session.snapshot()).is_off:
-            unset_setting(host, EFFORT)  # an effort of none that the session set before
         _show_plan(host)
     else:
         _level(host, EFFORT if what == "effort" else BUDGET, value)
@@ -68,18 +66,8 @@ def cycle_level(host: Host) -> None:
     if level is None:
         host.tell(f"{session.target.name} has no levels to choose from")
         return
-    _go_to(host, level)
-    host.tell(f"Thinking: {plan_now(session).summary}")
-
-
-def _go_to(host: Host, level: str) -> None:
-    """Set a level so that it takes effect: clear everything that would override an effort."""
-    session = host.session
-    if session.snapshot()[BUDGET] is not None:
-        unset_setting(host, BUDGET)
-    if not session.snapshot()[ENABLED]:
-        change_setting(host, ENABLED, True)
     change_setting(host, EFFORT, level)
+    host.tell(f"Thinking: {plan_now(session).summary}")
 
 
 def _level(host: Host, key: str, value: str | None) -> None:
@@ -123,7 +111,7 @@ def _show_plan(host: Host) -> None:
     snapshot = session.snapshot()
     wish, planned = wish_of(snapshot), plan_now(session)
     show_plan(shown, planned)
-    if wish.about == BUDGET and snapshot[EFFORT] is not None:
+    if planned.plan.budget is not None and wish.budget is not None and wish.level is not None:
         shown.note("The budget overrides the effort: /thinking budget unset removes it")
     if wish.is_off and wish.about == ENABLED and (snapshot[EFFORT] or snapshot[BUDGET]):
         shown.note(
@@ -177,7 +165,7 @@ def thinking_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
         return [Item(word) for word in _WORDS]
     match words[0].lower():
         case "effort":
-            return [*known.levels(), Item("unset", "the model's default")]
+            return [*known.levels(), Item("unset", "no effort")]
         case "budget":
             return [Item("unset", "no budget")]
         case "clear":

@@ -4,6 +4,7 @@ servers.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, get_args
 
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["cycle_mode", "mcp_offers", "show_servers", "tool_offers", "use_tools"]
 
 MODES: dict[Mode, str] = {
+    "auto": "files in this folder are changed and commands run in a sandbox without asking",
     "ask": "mull asks before a tool changes anything",
     "accept-edits": "files in this folder are changed without asking, mull asks before commands",
     "yes": "every call runs without asking",
     "read-only": "tools that change anything are not offered",
 }
-_CYCLE: tuple[Mode, ...] = ("ask", "accept-edits", "read-only")
+_CYCLE: tuple[Mode, ...] = ("auto", "ask", "accept-edits", "read-only")
 """The modes a key cycles through; `yes` is never one keypress away."""
 _NO_TOOLS = "this session has no tools: mull was started with --tools none"
 _NO_SERVERS = "No MCP servers configured. `mull mcp add NAME -- COMMAND` adds one."
@@ -49,11 +51,13 @@ async def use_tools(host: Host, text: str) -> None:
     if wanted:
         if mode is None:
             await toolbox.reach(wanted)
+        if mode == "auto" and (why := await asyncio.to_thread(toolbox.cage().why_not)):
+            raise LocalError(f"the mode auto needs the sandbox for commands: {why}")
         with telling_cost(host, "tools"):
             if mode is None:
                 toolbox.choose(wanted)
             else:
-                toolbox.gate.mode = mode
+                toolbox.gate.choose(mode)
     _show_tools(host, toolbox)
 
 
@@ -67,9 +71,11 @@ def cycle_mode(host: Host) -> None:
     if toolbox is None:
         raise LocalError(_NO_TOOLS)
     before = toolbox.gate.mode
-    after = _CYCLE[(_CYCLE.index(before) + 1) % len(_CYCLE)] if before in _CYCLE else _CYCLE[0]
+    possible = [mode for mode in _CYCLE if mode != "auto" or not toolbox.cage().why_not()]
+    at = possible.index(before) + 1 if before in possible else 0
+    after = possible[at % len(possible)]
     with telling_cost(host, "tools"):
-        toolbox.gate.mode = after
+        toolbox.gate.choose(after)
     host.tell(f"Approval: {after}, {MODES[after]}.")
 
 

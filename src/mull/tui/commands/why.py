@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mull.auth.static import MASK, key_headers
+from mull.client.access import shown_url
 from mull.neutral.errors import LocalError
 from mull.neutral.request import Note, WireRequest
 from mull.policy.prepare import Prepared
@@ -111,7 +112,7 @@ def _encoded(prepared: Prepared) -> WireRequest:
 def _show_body(host: Host, prepared: Prepared) -> None:
     shown, target, wire = page(host), prepared.target, _encoded(prepared)
     config = host.session.engine.setup.config
-    shown.text(f"{wire.method} {target.endpoint or ''}{wire.path}", shown.theme.accent)
+    shown.text(f"{wire.method} {shown_url(config, target, wire.path)}", shown.theme.accent)
     headers = {**wire.headers, **key_headers(target, MASK), **_own_headers(config, prepared)}
     for name, value in headers.items():
         shown.text(f"{name}: {value}", shown.theme.note)

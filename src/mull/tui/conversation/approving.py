@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from mull.agent.tools.approve import LETTERS, ApprovalAnswer, ApprovalRequest, UserQuestion
-from mull.agent.trust import TRUST_LETTERS, TrustAnswer, TrustRequest
-from mull.store.approvals import rules_file
+from msgspec.structs import replace
+
+from mull.agent.tools.approve import ApprovalAnswer, ApprovalRequest, UserQuestion, offered
+from mull.agent.trust import TRUST_WORDS, TrustAnswer, TrustRequest
 from mull.tui.conversation.sections import Look
-from mull.tui.screen.front import WHOLE, Choice, Question
+from mull.tui.screen.front import LOOK, WHOLE, Choice, Question
 from mull.tui.screen.viewer import Document
 from mull.tui.text.diff_lines import diff_lines, diff_rows
 from mull.tui.text.lines import BLANK, Line, Span
@@ -27,37 +28,50 @@ __all__ = ["FrontApprover", "preview_lines"]
 
 MOST_LINES = 40
 _TITLES = {"command": "Run this command?", "diff": "Make this change?"}
-_WHOLE = "v"
-_SHORTEST_RULE = 20
-_BESIDE_RULE = 24
-"""Columns of the choice that names a rule, without the rule."""
+_LONGEST = 500
+"""Characters of a row."""
+_KEEPS: tuple[Choice, ...] = (
+    Choice("yes", "No, allow it only this time"),
+    Choice("always", "Yes, keep the rule"),
+    Choice("back", "Back", refuses=True),
+)
+"""The first does not keep it: Enter twice must not be enough."""
 
 
 class FrontApprover:
-    """Shows the diff or the command, and waits for a key."""
+    """Shows the diff or the command, and asks."""
 
     def __init__(self, front: Front, painter: Painter) -> None:
         self._front = front
         self._painter = painter
 
     async def ask(self, request: ApprovalRequest) -> ApprovalAnswer:
-        """Ask and return the answer. Long content is shown from its start, with a key to read all
-        of it first; without keys, all of it is shown.
+        """Ask and return the answer. Long content is shown from its start, and can be read whole;
+        without keys, all of it is shown. A rule that is kept is confirmed once more.
         """
         hidden = self._show(request, MOST_LINES if self._front.has_keys else None)
+        question = self._question(request, hidden)
         while True:
-            key, text = await self._asked(self._question(request, hidden))
-            if key != _WHOLE:
-                break
-            await self._view(request.preview.title, lambda look: whole_lines(request, look))
-        if key == "t":
-            return ApprovalAnswer("no", feedback=text)
-        return ApprovalAnswer(LETTERS[key])
+            key, text = await self._asked(question)
+            if key == "always":
+                key, _ = await self._asked(_keeping(request))
+            match key:
+                case "yes" | "session" | "always":
+                    return ApprovalAnswer(key)
+                case "no":
+                    return ApprovalAnswer("no", text)
+            start = next(at for at, one in enumerate(question.choices) if one.key == "always")
+            question = replace(question, start=start, follows=True)
 
     async def _view(self, title: str, lines: Callable[[Look], list[Line]]) -> None:
         """Show the full content over the screen."""
         document = Document(one_line(title), lines, 0, "")
         await self._front.view(WHOLE, lambda: [document], unfolded="all")
+
+    def _look(self, hidden: int) -> list[Choice]:
+        """The choice to read everything; without keys everything is on the screen."""
+        more = f" ({hidden:,} more lines)" if hidden > 0 else ""
+        return [Choice(LOOK, f"Look at the whole{more}")] if self._front.has_keys else []
 
     def _show(self, request: ApprovalRequest, most: int | None) -> int:
         """Show at most this many lines of what a call would do, unless they are right above;
@@ -74,22 +88,17 @@ class FrontApprover:
 
     def _question(self, request: ApprovalRequest, hidden: int) -> Question:
         preview = request.preview
-        rule = one_line(request.rules[0], max(_SHORTEST_RULE, self._front.width - _BESIDE_RULE))
-        if preview.kind == "command" and rule == f"{request.tool}({preview.detail})":
-            rule = "this exact command"
-        whole = [Choice(_WHOLE, f"view the other {hidden:,} lines")] if hidden else []
-        title = _TITLES.get(preview.kind) or f"Allow {one_line(request.tool)}?"
+        choices = [
+            Choice(key, one_line(word, _LONGEST), takes_text=key == "no", refuses=key == "no")
+            for key, word in offered(request)
+        ]
+        which = "" if self._painter.is_only(request.call_id) else preview.title
+        about = (which, request.wants, request.altered)
         return Question(
-            title,
-            (
-                *whole,
-                Choice("y", "yes, once"),
-                Choice("s", f"for this session: {rule}"),
-                Choice("a", f"always in this folder (saved in {rules_file()})"),
-                Choice("x", "never in this session"),
-                Choice("t", "no, and tell the model why", wants_text=True),
-                Choice("n", "no"),
-            ),
+            _TITLES.get(preview.kind) or f"Allow {one_line(request.tool)}?",
+            (*choices, *self._look(hidden)),
+            about=tuple(one_line(line) for line in about if line),
+            look=lambda: self._view(preview.title, lambda look: whole_lines(request, look)),
         )
 
     async def question(self, question: UserQuestion) -> str | None:
@@ -97,13 +106,13 @@ class FrontApprover:
         shown = wrapped(neutralise(question.text), self._front.theme.heading, self._front.width)
         self._painter.show(shown)
         options = {str(number): text for number, text in enumerate(question.options, 1)}
-        for key, text in options.items():
-            row = neutralise(f"{key}. {text}")
-            self._painter.show(wrapped(row, self._front.theme.text, self._front.width))
-        width = max(_SHORTEST_RULE, self._front.width - _BESIDE_RULE)
-        choices = [Choice(key, one_line(text, width)) for key, text in options.items()]
-        own = Choice("t", "type your own answer" if options else "answer", wants_text=True)
-        key, text = await self._asked(Question("Answer?", (*choices, own, Choice("n", "none"))))
+        choices = (
+            *(Choice(key, one_line(text, _LONGEST)) for key, text in options.items()),
+            Choice("own", "Your own answer" if options else "", takes_text=True),
+            Choice("none", "No answer", refuses=True),
+        )
+        asked = Question("Answer?", choices, esc="answers nothing", numbered=bool(options))
+        key, text = await self._asked(asked)
         return options.get(key, text.strip()) or None
 
     async def trust(self, request: TrustRequest) -> TrustAnswer | None:
@@ -117,19 +126,17 @@ class FrontApprover:
         ]
         most = MOST_LINES if self._front.has_keys else len(rows)
         self._painter.show(self._plain_rows(rows[:most]))
-        hidden = len(rows) - most
-        while True:
-            whole = [Choice(_WHOLE, f"view the other {hidden:,} lines")] if hidden > 0 else []
-            choices = (
-                *whole,
-                Choice("y", "yes, until it changes"),
-                Choice("o", "only this time"),
-                Choice("n", "no"),
-            )
-            key, _ = await self._asked(Question("Give these instructions to the model?", choices))
-            if key != _WHOLE:
-                return TRUST_LETTERS[key]
-            await self._view("Instructions", lambda _: self._plain_rows(rows))
+        choices = (
+            *(Choice(key, word, refuses=key == "no") for key, word in TRUST_WORDS.items()),
+            *self._look(len(rows) - most),
+        )
+        question = Question(
+            "Give these instructions to the model?",
+            choices,
+            look=lambda: self._view("Instructions", lambda _: self._plain_rows(rows)),
+        )
+        key, _ = await self._asked(question)
+        return next(answer for answer in TRUST_WORDS if answer == key)
 
     def _plain_rows(self, rows: Sequence[str]) -> list[Line]:
         theme, width = self._front.theme, self._front.width
@@ -145,6 +152,19 @@ class FrontApprover:
             return await self._front.ask(question)
         finally:
             self._painter.asks = False
+
+
+def _keeping(request: ApprovalRequest) -> Question:
+    """Whether to write a rule that holds for ever, shown as it will be written."""
+    where, _, text = request.kept.partition("\n")
+    return Question(
+        "Keep this rule for ever?",
+        _KEEPS,
+        about=(f"It will be written to {one_line(where)}",),
+        quoted=text,
+        esc="goes back",
+        follows=True,
+    )
 
 
 def preview_lines(

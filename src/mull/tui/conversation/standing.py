@@ -30,7 +30,7 @@ _OPENING = Status(OPENING)
 def _short(meter: Meter) -> str:
     """`1.6k/1M`; an unknown window is a question mark."""
     window = short_count(meter.window) if meter.window else "?"
-    return f"{short_count(meter.estimate)}/{window}"
+    return f"{short_count(meter.effective)}/{window}"
 
 
 def _outlined(session: Session) -> Prepared:

@@ -43,6 +43,8 @@ _STATES = {
     "compressing": "compressing",
     "tools": "running tools",
 }
+_ASKING = "asking"
+"""The state in which nothing happens until the user answers."""
 
 
 class Working(Value, frozen=True):
@@ -108,6 +110,8 @@ def _cost(cost: CostSum) -> str:
 
 
 def _working(working: Working, theme: Theme, width: int, tick: int) -> str:
+    if working.state == _ASKING:
+        return "waiting for you"
     signs = _PLAIN_SPINNER if theme.marks else SPINNER
     word = f" {_STATES.get(working.state, working.state)}" if width >= _NARROW else ""
     round_ = f", round {working.round:,}" if working.round > 1 and word else ""

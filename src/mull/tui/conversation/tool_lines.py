@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from mull.agent.tools.shown import telling_line
+from mull.agent.tools.shown import NOT_RUN, REFUSED, telling_line
 from mull.agent.tools.trained import own_name
 from mull.neutral.blocks import ToolCallBlock
 from mull.tui.conversation.sections import Look
@@ -31,6 +31,8 @@ _LIVE_ROWS = 3
 _END_ROWS, _FAILED_ROWS = 3, 8
 """Lines of a command's output that stay on the screen, and of a failed one."""
 DIFF_ROWS = 40
+_COMMAND_DIFF_ROWS = 12
+"""Rows of what a command changed: nobody was asked about it, and it may be much."""
 _ABOUT = ("path", "command", "pattern", "query", "url")
 """Names of arguments that say what a call is about."""
 _CHANGES = ("edit", "write")
@@ -38,6 +40,8 @@ _SHORT = 24
 _ENDS = re.compile(r"\[((?:exit status|ended|what it left).*)\]")
 """Lines that mull appends to the output of a command."""
 _CUT = re.compile(r"\[\d[\d,]{,19} of (\d[\d,]{,19}) lines, .* left out here.*\]")
+_BARE = re.compile(r"\S.* changed(?:: .*)?")
+"""A changed file whose content is not shown."""
 _NUMBERED = re.compile(r"\s*\d+\t")
 
 
@@ -156,6 +160,8 @@ def running_call(name: str, size: int, theme: Theme, width: int) -> Line:
 def result_lines(tool: ToolUse, look: Look, *, apart: bool) -> list[Line]:
     """The result below its call; if `apart` from it, it names its call."""
     label = tool.label if apart else ""
+    if tool.failed and tool.output.startswith(NOT_RUN):
+        return [_told(look, label, _not_run(tool.output), "", failed=False)]
     if tool.is_command:
         return _command_lines(tool, look, label)
     head = _result_head(tool, look, label)
@@ -188,7 +194,7 @@ def _command_lines(tool: ToolUse, look: Look, label: str) -> list[Line]:
     tail = rows[-most:]
     hidden = _printed(rows) - len(tail)
     above = f"{_plural(hidden)} above{_key(theme)}" if hidden else ""
-    told = " · ".join(filter(None, ("; ".join(ends), above)))
+    told = " · ".join(filter(None, ("; ".join(ends), _changed(tool.diff), above)))
     if not told and len(tail) == 1:
         return [_told(look, label, tail[0], "", tool.failed)]
     style = theme.error if tool.failed else theme.tool_output
@@ -198,7 +204,21 @@ def _command_lines(tool: ToolUse, look: Look, label: str) -> list[Line]:
         for row in tail
     ]
     said = told or (_plural(len(rows)) if rows else "no output")
-    return [_told(look, label, said, "", tool.failed), *lines]
+    diff = _diff(tool.diff, look, _COMMAND_DIFF_ROWS) if tool.diff else []
+    return [_told(look, label, said, "", tool.failed), *lines, *diff]
+
+
+def _changed(diff: str) -> str:
+    """`changed retry.py +1 −1`, or how many files."""
+    if not diff:
+        return ""
+    rows = diff.split("\n")
+    names = [row[6:] for row in rows if row.startswith("+++ b/")]
+    names += [row.partition(" changed")[0] for row in rows if _BARE.fullmatch(row)]
+    added = sum(row.startswith("+") and not row.startswith("+++ b/") for row in rows)
+    removed = sum(row.startswith("-") and not row.startswith("--- a/") for row in rows)
+    what = names[0] if len(names) == 1 else f"{len(names):,} files"
+    return f"changed {what} +{added:,} −{removed:,}"
 
 
 def _printed(rows: Sequence[str]) -> int:
@@ -229,6 +249,14 @@ def _told(look: Look, label: str, said: str, after: str, failed: bool) -> Line:
     said = fitted(_one_line(said, width), max(room - cell_width(before + after), 8))
     style = theme.error if failed else theme.tool_output
     return (Span(mark, theme.faint), Span(fitted(before + said + after, room), style))
+
+
+def _not_run(said: str) -> str:
+    """What the model is told of a call that was not allowed; of a refusal, as the user knows it."""
+    if not said.startswith(REFUSED):
+        return said
+    reason = said.removeprefix(REFUSED).partition("says: ")[2]
+    return f"you refused: {reason}" if reason else "you refused"
 
 
 class RunningTool:

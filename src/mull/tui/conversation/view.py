@@ -184,6 +184,10 @@ class ConversationView:
             return False
         return plain_text([call_line(tool.name, tool.title, *look[:2])]).endswith(text.strip())
 
+    def is_only(self, call_id: str) -> bool:
+        """Whether no other call is open, whose result could come below what is shown of this."""
+        return all(tool.is_over for known, tool in self._tools.items() if known != call_id)
+
     def show_diff(self, call_id: str, diff: str, lines: Sequence[Line]) -> None:
         """The diff of a call, shown before approval: lines made elsewhere."""
         tool = self._tool(call_id, "")
@@ -339,7 +343,8 @@ class ConversationView:
     def _run(self, event: ToolStarted | ToolOutput | ToolRan) -> None:
         if isinstance(event, ToolRan):
             self._running.pop(event.call_id, None)
-            self._tool(event.call_id, event.name)
+            tool = self._tool(event.call_id, event.name)
+            tool.diff = event.diff or tool.diff
             self._result(event.call_id, event.output, event.is_error)
         elif isinstance(event, ToolStarted):
             tool = self._tool(event.call_id, event.name)

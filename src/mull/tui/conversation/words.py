@@ -23,7 +23,7 @@ ENDINGS: Mapping[Status, str] = {
     "interrupted": "Interrupted; what arrived is kept.",
     "truncated": "The answer was cut off at its token limit.",
     "truncated_in_reasoning": "The token limit was reached during thinking: there is no answer.",
-    "no_answer": "The model thought but gave no answer.",
+    "no_answer": "The model gave no answer.",
     "error": "The answer broke off; what arrived is kept.",
 }
 STOPPED_EARLY = "Interrupted; nothing had arrived."

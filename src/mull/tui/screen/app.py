@@ -12,15 +12,19 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from prompt_toolkit.application.current import set_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
+from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.layout import SearchBufferControl
 from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.search import stop_search
 
 from mull.tui.commands.mention import is_mention
 from mull.tui.instant import prompt as instant
-from mull.tui.screen.asking import Asking
+from mull.tui.instant.rows import TALLEST_INPUT
+from mull.tui.screen.asking import Asking, Drawing
 from mull.tui.screen.bindings import bind
 from mull.tui.screen.bottom import InlineApplication, InlineOutput, InlineScreen
 from mull.tui.screen.echo import Echo
@@ -35,10 +39,12 @@ from mull.tui.screen.terminal import reflows
 from mull.tui.screen.theme import Theme
 from mull.tui.text.lines import Line, Span
 from mull.tui.text.safe import unguarded
+from mull.tui.text.width import cell_width
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
     from prompt_toolkit.history import History
+    from prompt_toolkit.key_binding.key_processor import KeyPress
     from prompt_toolkit.output import Output
 
     from mull.tui.screen.depth import Depth
@@ -56,6 +62,10 @@ _DEPTHS = {
     "mono": ColorDepth.DEPTH_1_BIT,
     "none": ColorDepth.DEPTH_1_BIT,
 }
+_BESIDE_QUESTION = 3
+"""Rows for the status line, the end of the conversation, and the blank row below that."""
+_BESIDE_TEXT = 9
+"""Columns beside the text of an answer."""
 _TWICE = 2.0
 """Seconds within which a second Ctrl-C quits."""
 
@@ -84,8 +94,11 @@ class TerminalFront:
         self.keys = keys
         self._around = around
         self._status = status
-        self._screen = InlineScreen(around.depth, frame, reflows=reflows(os.environ))
-        self.asking = Asking(self.refresh, self._lend_line)
+        self._screen = InlineScreen(
+            around.depth, frame, reflows=reflows(os.environ), below=self._rows_below
+        )
+        self.asking = Asking(self.refresh, self._lend_line, self._is_away, self._resume)
+        self._held: list[KeyPress] = []
         self._line_before: Document | None = None
         self._talk: Talk | None = None
         self._leaving_until = 0.0
@@ -120,7 +133,8 @@ class TerminalFront:
         )
         self.app.ttimeoutlen = ESC_WAITS
         self.app.after_render += lambda _: signs.entitle()
-        self.app.key_processor.before_key_press += lambda _: signs.touched()
+        self.app.key_processor.before_key_press += lambda _: self._touched()
+        self.app.on_returned = self.asking.pressed
         self._screen.app = self.app
         self.app.output.enable_cpr = True
 
@@ -156,6 +170,8 @@ class TerminalFront:
         count = len(documents())
         first = {"all": 0, "last": count - 1, "none": count}[unfolded]
         viewer = Viewer(title, documents(), range(max(first, 0), count))
+        held, self._held = self._held, []
+        store_typeahead(self._keyboard, held)
         self._screen.flush()
         self._screen.is_covered = True
         try:
@@ -164,15 +180,55 @@ class TerminalFront:
                 documents,
                 self.theme,
                 self.depth,
-                output=self.app.output,
-                colours=self.app.color_depth,
+                over=self.app,
                 waiting=lambda: self.asking.question is not None and title != WHOLE,
             )
         finally:
             self._screen.is_covered = False
+            self.hold(get_typeahead(self._keyboard))  # what was pressed after it was closed
         self.app.pace.forget()
         self.app.check_size()
         self.refresh()
+        if not self.asking.is_looking:
+            self._resume()
+
+    def hold(self, keys: Sequence[KeyPress]) -> None:
+        """Keep keys that are meant for what comes next."""
+        self._held += keys
+
+    def _resume(self) -> None:
+        """Press the held keys."""
+        held, self._held = self._held, []
+        if held and not self.app.is_done:
+            self.app.key_processor.feed_multiple(held)
+            with set_app(self.app):
+                self.app.key_processor.process_keys()
+
+    @property
+    def drawing(self) -> Drawing:
+        """What is around the input."""
+        room = max(self._screen.height - _BESIDE_QUESTION, 2)
+        return self.asking.drawing(self.theme, self.width, room, self.typed_rows)
+
+    @property
+    def typed_rows(self) -> int:
+        """The rows of the text that is typed as an answer: at most half of the window."""
+        room = max(self.width - _BESIDE_TEXT, 1)
+        rows = sum(cell_width(line) // room + 1 for line in self.buffer.text.split("\n"))
+        return min(rows, TALLEST_INPUT, max(self._screen.height // 2 - 1, 1))
+
+    def _rows_below(self) -> int:
+        drawing = self.drawing
+        typed = self.typed_rows if drawing.prompt is not None else 0
+        return len(drawing.above) + typed + len(drawing.below) + 2 if drawing.above else 0
+
+    def _is_away(self) -> bool:
+        """Whether the user cannot have seen what was drawn last."""
+        return self.app.is_lent or self.app.is_settling or self.app.pace.is_waiting
+
+    def _touched(self) -> None:
+        self._signs.touched()
+        self.asking.pressed()
 
     @property
     def draft(self) -> str:
@@ -189,7 +245,8 @@ class TerminalFront:
     def paste(self, text: str) -> None:
         """Insert pasted text; long text appears in the line as a label."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        self.buffer.insert_text(self.pastes.label(text) if self._is_free else text)
+        short = self._is_free or self.asking.is_open
+        self.buffer.insert_text(self.pastes.label(text) if short else text)
 
     def copy(self, text: str) -> bool:
         """Have the terminal put text into the clipboard."""
@@ -248,16 +305,15 @@ class TerminalFront:
         self._screen.finish()
 
     async def ask(self, question: Question) -> tuple[str, str]:
-        """Wait for the key of a choice, and for the text that some choices need."""
+        """Wait until one of the choices is confirmed."""
         sign = self._signs.await_answer(question.title)
+        was_empty = not self.buffer.text
         try:
-            key = await self.asking.key(question)
+            return await self.asking.choose(question)
         finally:
             sign.cancel()
-        if not self.buffer.text.lower().strip(key):  # the same key, pressed before it counted
-            self.buffer.reset()
-        choice = next(one for one in question.choices if one.key == key)
-        return key, await self.asking.words() if choice.wants_text else ""
+            if was_empty and self.buffer.text.isdecimal():  # a number given before it counted
+                self.buffer.reset()
 
     async def pick(
         self,
@@ -279,11 +335,14 @@ class TerminalFront:
     def _lend_line(self, text: str | None) -> None:
         """Lend the input line, then restore it; nothing of a secret stays behind."""
         if text is not None:
+            if self.searches():
+                with set_app(self.app):
+                    stop_search()
             self._line_before = self.buffer.document
             self.buffer.text = text
             self.buffer.cursor_position = len(text)
             return
-        if self.asking.is_secret:
+        if self.asking.wants_secret:
             self.app.clipboard.set_text("")
         self.buffer.reset(self._line_before or Document())
 
@@ -310,6 +369,9 @@ class TerminalFront:
         self._takes_offer = self._declined = False
         if self.asking.picker is not None:
             self.asking.picker.search(self.buffer.text)
+        if digits := self.asking.typed(self.buffer.text):
+            self.buffer.text = digits + self.buffer.text
+            self.buffer.cursor_position += len(digits)
 
     def _offered(self, _: Buffer) -> None:
         if self._takes_offer:  # not now: the completions are still being built
@@ -327,12 +389,13 @@ class TerminalFront:
     @property
     def _is_free(self) -> bool:
         """Whether the line belongs to the conversation."""
-        return self.asking.picker is None and not self.asking.wants_words
+        asking = self.asking
+        return not (asking.is_open or asking.picker is not None or asking.wants_secret)
 
     def _takes_letters(self) -> bool:
         """Whether a letter at the end of the line changes nothing but the line."""
-        asking, text = self.asking, self.buffer.text
-        free = asking.question is None and asking.picker is None and not asking.wants_words
+        text = self.buffer.text
+        free = self.asking.question is None and self._is_free
         return free and not self.searches() and not text.startswith(("/", "!")) and "@" not in text
 
     def _resized(self) -> None:
@@ -356,7 +419,7 @@ class TerminalFront:
         if self.buffer.document.char_before_cursor == "\\":  # as in a shell: the line continues
             self.buffer.delete_before_cursor()
             self.buffer.insert_text("\n")
-        elif self.asking.wants_words:
+        elif self.asking.wants_secret:
             self.asking.give(text)
         elif self._takes_file():
             self.buffer.cancel_completion()
@@ -384,7 +447,7 @@ class TerminalFront:
     def on_queue(self) -> None:
         """Send the input when the turn ends; immediately if there is none."""
         text, talk = self.pastes.whole(self.buffer.text), self._talk
-        if text.strip() and talk is not None and not self.asking.wants_words:
+        if text.strip() and talk is not None and not self.asking.wants_secret:
             self.buffer.text = text
             self.buffer.append_to_history()
             self.buffer.reset()
@@ -410,7 +473,7 @@ class TerminalFront:
 
     def on_stop(self) -> None:
         """Close the completions or a secret prompt; otherwise interrupt the model."""
-        if self.asking.is_secret:
+        if self.asking.wants_secret:
             self.asking.give(None)
         elif self.buffer.complete_state:
             self.buffer.cancel_completion()
@@ -418,9 +481,14 @@ class TerminalFront:
         elif self._talk is not None:
             self._talk.stop()
 
+    def on_break(self) -> None:
+        """Interrupt the turn that a question belongs to; one without a turn is refused."""
+        if self._talk is None or not self._talk.stop():
+            self.asking.refuse()
+
     def on_interrupt(self) -> None:
         """Interrupt the model, or clear the line, or quit when pressed twice."""
-        if self.asking.is_secret:
+        if self.asking.wants_secret:
             self.asking.give(None)
             return
         if self._talk is not None and self._talk.stop():
@@ -470,7 +538,7 @@ class TerminalFront:
 
     def on_edit(self) -> None:
         """Edit in the user's editor; never a secret, which would end up in a file."""
-        if self.asking.is_secret:
+        if self.asking.wants_secret:
             return
         self.buffer.text = self.pastes.whole(self.buffer.text)
         self.buffer.open_in_editor().add_done_callback(lambda _: self.refresh())

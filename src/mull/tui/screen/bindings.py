@@ -20,6 +20,8 @@ __all__ = ["bind"]
 
 _ON_THE_CONVERSATION = ("view", "output", "mode", "level", "answer", "edit", "suspend")
 """Actions that wait until the first session is open; sending does so with its text."""
+_WHILE_CHOOSING = ("newline", "redraw")
+"""Actions that a list leaves to the line in it and to the screen."""
 _MOVES = {"up": -1, "down": 1, "pageup": -8, "pagedown": 8}
 
 
@@ -27,25 +29,25 @@ def bind(front: TerminalFront) -> KeyBindings:
     """All keys that are not the editor's own."""
     keys = KeyBindings()
     asking = front.asking
-    choosing = Condition(lambda: asking.question is not None)
+    choosing = Condition(lambda: asking.is_open and not asking.is_looking)
     picking = Condition(lambda: asking.picker is not None)
     searching = Condition(front.searches)
-    free = ~choosing & ~picking & ~searching
+    free = ~Condition(lambda: asking.is_open) & ~picking & ~searching
     waiting = Condition(front.has_waiting)
     for key in front.keys:
         if key.action == "take_back":  # otherwise the key is the editor's own
             keys.add(*key.pressed, filter=free & waiting)(_caller(front, key.action))
         elif key.action:
-            keys.add(*key.pressed, filter=free, eager=True)(_caller(front, key.action))
+            when = free | choosing if key.action in _WHILE_CHOOSING else free
+            keys.add(*key.pressed, filter=when, eager=True)(_caller(front, key.action))
     keys.add(Keys.BracketedPaste)(lambda event: front.paste(event.data))
     labelled = Condition(lambda: bool(_label_before(front)))
-    keys.add("backspace", filter=free & labelled)(
+    keys.add("backspace", filter=(free | choosing) & labelled)(
         lambda _: front.buffer.delete_before_cursor(len(_label_before(front)))
     )
-    keys.add("<any>", filter=choosing)(partial(_choose, front))
     keys.add(LONE_ESC, filter=searching)(accept_search)
+    _bind_choosing(front, keys, choosing)
     for pressed in (LONE_ESC, "c-c"):
-        keys.add(pressed, filter=choosing)(_caller(front, "stop"))
         keys.add(pressed, filter=picking)(lambda _: asking.give(None))
     keys.add("enter", filter=picking)(lambda _: _pick(front))
     keys.add("c-f", filter=picking)(lambda _: asking.mark())
@@ -54,14 +56,39 @@ def bind(front: TerminalFront) -> KeyBindings:
     return keys
 
 
+def _bind_choosing(front: TerminalFront, keys: KeyBindings, choosing: Condition) -> None:
+    """The keys of a list. Everything else is the editor's, and ends up in the row for text."""
+    asking = front.asking
+    steps = {"up": -1, "c-p": -1, "s-tab": -1, "down": 1, "c-n": 1, "tab": 1}
+    for pressed, step in steps.items():
+        keys.add(pressed, filter=choosing, eager=True)(lambda _, step=step: asking.move(step))
+    digits = choosing & Condition(lambda: asking.takes_digits)
+    for digit in "0123456789":
+        keys.add(digit, filter=digits, eager=True)(partial(_digit, front, digit))
+    keys.add("enter", filter=choosing, eager=True)(partial(_confirm, front))
+    keys.add(LONE_ESC, filter=choosing, eager=True)(lambda _: asking.refuse())
+    for pressed in ("c-c", "<sigint>"):
+        keys.add(pressed, filter=choosing, eager=True)(_caller(front, "break"))
+    for pressed in ("c-r", "c-s"):  # earlier messages are no answers
+        keys.add(pressed, filter=choosing, eager=True)(lambda _: None)
+    looking = Condition(lambda: asking.is_looking)
+    keys.add("<any>", filter=looking, eager=True)(lambda event: front.hold(event.key_sequence))
+
+
 def _label_before(front: TerminalFront) -> str:
     return front.pastes.label_before(front.buffer.document.text_before_cursor)
 
 
-def _choose(front: TerminalFront, event: KeyPressEvent) -> None:
-    """A key for the question, or one more letter of the line being typed when it appeared."""
-    if not front.asking.press(event.data.lower()) and event.data.isprintable():
-        front.buffer.insert_text(event.data)
+def _digit(front: TerminalFront, digit: str, _: KeyPressEvent) -> None:
+    if not front.asking.digit(digit):
+        front.buffer.insert_text(digit)
+
+
+def _confirm(front: TerminalFront, event: KeyPressEvent) -> None:
+    """Answer. An Enter with more behind it in one read was pasted, and approves nothing."""
+    behind = (press.key for press in event.key_processor.input_queue)
+    if not (front.asking.approves and any(key != Keys.CPRResponse for key in behind)):
+        front.asking.confirm(front.pastes.whole(front.buffer.text))
 
 
 def _caller(front: TerminalFront, action: str) -> Callable[[KeyPressEvent], None]:

@@ -50,7 +50,7 @@ _REPLY = 1.0
 """Seconds after which to check again whether a reply of the terminal is still awaited."""
 _LAST_ANSWER = 1.0
 """Seconds to wait at the end for outstanding replies of the terminal."""
-_BELOW = 6
+_LEAST_BELOW = 6
 """Rows reserved for what is below the live lines."""
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Synchronized output: terminals that support it show what lies between in one step; others ignore
@@ -109,6 +109,7 @@ class InlineApplication(Application[None]):
 
     def __init__(self, echo: Echo, resized: Callable[[], None], **more: Any) -> None:
         self.on_lent: Callable[[], None] = lambda: None
+        self.on_returned: Callable[[], None] = lambda: None
         super().__init__(**more)
         self.pace = Pace()
         self.on_answer: Callable[[], None] = lambda: None
@@ -153,6 +154,8 @@ class InlineApplication(Application[None]):
         self._lent = lent
         if lent:
             self.on_lent()
+        else:
+            self.on_returned()
 
     @property
     def is_settling(self) -> bool:
@@ -194,6 +197,8 @@ class InlineApplication(Application[None]):
         self._echo.drawn()
 
     def _on_resize(self) -> None:
+        if self.is_lent:  # what is over the screen draws itself; the size is checked afterwards
+            return
         if self._settling is not None:
             self._settling.cancel()
         elif self.output.get_size().columns == self._size.columns:
@@ -215,14 +220,24 @@ class InlineScreen:
     """Draws above and into the region of a running application.
 
     It knows which lines above the region are certainly still on the screen: those can be replaced.
-    What has gone into the scrollback is never replaced.
+    What has gone into the scrollback is never replaced. `below` is how many rows the application
+    needs for its own lines.
     """
 
-    def __init__(self, depth: Depth, frame: Callable[[], Frame], *, reflows: bool) -> None:
+    def __init__(
+        self,
+        depth: Depth,
+        frame: Callable[[], Frame],
+        *,
+        reflows: bool,
+        below: Callable[[], int] = lambda: 0,
+    ) -> None:
         self.depth: Depth = depth
         self._app: InlineApplication | None = None
         self._frame = frame
         self._reflows = reflows
+        self._below = below
+        self._drawn_below = 0
         self._live: Sequence[Line] = ()
         self._drawn_lines: list[Line] = []  # the region's, when it was last drawn
         self._above: deque[Line] = deque()
@@ -358,14 +373,15 @@ class InlineScreen:
         new, self._live = self._frame()
         self._pending += new
         final = self._next_lines(None if force else app.pace.most)
-        moves = len(self._shown()) != len(self._drawn_lines)
+        shrinks = self._below() < self._drawn_below
+        moves = shrinks or len(self._shown()) != len(self._drawn_lines)
         if not (final or force or moves or self._gone):
             app.invalidate()
             return
         if self._pending:
             self.refresh()
         app.begin_step()
-        if self._insert(app.renderer, final):
+        if not shrinks and self._insert(app.renderer, final):
             self._above += final
             app.draw()
             return
@@ -451,11 +467,11 @@ class InlineScreen:
 
     def _shown(self) -> list[Line]:
         """The live lines, and a blank line between them and the input."""
-        room = max(1, self.height - _BELOW)
+        room = max(1, self.height - max(_LEAST_BELOW, self._below()))
         return [*self._live[-room:], BLANK]
 
     def _fragments(self) -> StyleAndTextTuples:
-        self._drawn_lines = self._shown()
+        self._drawn_lines, self._drawn_below = self._shown(), self._below()
         return fragments(self._drawn_lines, self.depth)
 
 

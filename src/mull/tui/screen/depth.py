@@ -6,7 +6,8 @@ escape sequences at all).
 
 from __future__ import annotations
 
-from mull.tui.screen.colour import PALETTE, Rgb
+from mull.tui.screen.colour import Rgb
+from mull.tui.screen.ground import GROUNDS
 
 TYPE_CHECKING = False  # without importing typing, so that the first prompt is fast
 if TYPE_CHECKING:
@@ -79,6 +80,9 @@ def read_background(reply: bytes) -> Rgb | None:
     return None
 
 
+_KINDS = {"0": "dark", "8": "dark", "7": "light", "15": "light"}
+
+
 def _is_level(part: bytes) -> bool:
     """One to four hexadecimal digits."""
     return 1 <= len(part) <= 4 and not part.strip(b"0123456789abcdefABCDEF")
@@ -87,6 +91,9 @@ def _is_level(part: bytes) -> bool:
 def environment_background(environment: Mapping[str, str]) -> Rgb | None:
     """The background that `COLORFGBG` names (`15;0`, `0;default;15`), for terminals that do not
     reply.
+
+    The number is one of the 16 colours, which everybody chooses for themselves: it only says
+    whether the background is dark (black and its bright form) or light (white and its bright form).
     """
-    number = environment.get("COLORFGBG", "").rpartition(";")[2]
-    return PALETTE[int(number)] if number.isdecimal() and int(number) < 16 else None
+    kind = _KINDS.get(environment.get("COLORFGBG", "").rpartition(";")[2])
+    return GROUNDS[kind] if kind else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from mull.neutral.blocks import Value
@@ -12,20 +12,25 @@ from mull.tui.screen.theme import Theme
 if TYPE_CHECKING:
     from mull.tui.screen.viewer import Document
 
-__all__ = ["WHOLE", "Choice", "Front", "Item", "Mark", "Preview", "Question", "Unfolded"]
+__all__ = ["LOOK", "WHOLE", "Choice", "Front", "Item", "Mark", "Preview", "Question", "Unfolded"]
 
 Unfolded: TypeAlias = Literal["all", "last", "none"]
 """Which documents are open at first."""
 WHOLE = "Full text"
 """The title of the viewer that shows what a question is about."""
+LOOK = "look"
+"""The choice that opens that viewer."""
 
 
 class Choice(Value, frozen=True):
-    """One way to answer: a key, and its meaning."""
+    """One way to answer: what is given for it, and its words."""
 
     key: str
     word: str
-    wants_text: bool = False
+    takes_text: bool = False
+    """It is answered with what is typed."""
+    refuses: bool = False
+    """It is what Esc answers. Typing selects it, unless another choice takes text."""
 
 
 class Question(Value, frozen=True):
@@ -33,6 +38,30 @@ class Question(Value, frozen=True):
 
     title: str
     choices: tuple[Choice, ...]
+    about: tuple[str, ...] = ()
+    """Lines below the title."""
+    quoted: str = ""
+    """Text below them, shown as it is."""
+    esc: str = "refuses"
+    """What Esc does."""
+    start: int = 0
+    """The choice that is selected at first."""
+    numbered: bool = True
+    """Whether digits select; otherwise they are text."""
+    look: Callable[[], Awaitable[None]] | None = None
+    """What the choice `LOOK` does before the question is asked again."""
+    follows: bool = False
+    """It continues a question that the user has just answered, so it counts keys at once."""
+
+    @property
+    def text_row(self) -> int | None:
+        """The choice that takes text."""
+        return next((at for at, one in enumerate(self.choices) if one.takes_text), None)
+
+    @property
+    def refusal(self) -> int:
+        """The choice that Esc answers."""
+        return next(at for at, one in enumerate(self.choices) if one.refuses)
 
 
 class Item(Value, frozen=True):
@@ -92,7 +121,7 @@ class Front(Protocol):
         """
 
     async def ask(self, question: Question) -> tuple[str, str]:
-        """The key of the choice, and the text given with it."""
+        """The key of the choice, and the text typed for it."""
 
     async def pick(
         self,

@@ -17,7 +17,7 @@ TYPE_CHECKING = False  # without importing typing, so that the first prompt is f
 if TYPE_CHECKING:
     from mull.tui.screen.depth import Depth
 
-__all__ = ["LEAST", "STATUS", "THEMES", "USER_MARK", "ground_for", "prompt_codes"]
+__all__ = ["GROUNDS", "LEAST", "STATUS", "THEMES", "USER_MARK", "ground_for", "prompt_codes"]
 
 THEMES = ("auto", "dark", "light", "high-contrast", "ansi", "plain")
 LEAST = {"high-contrast": 7.0}
@@ -25,18 +25,20 @@ LEAST = {"high-contrast": 7.0}
 USER_MARK = (Rgb(127, 209, 185), Rgb(15, 118, 110))
 """The mark before the input on a dark background, and on a light one."""
 STATUS = (Rgb(136, 144, 160), Rgb(100, 108, 122))
-_GROUNDS = {"dark": Rgb(24, 24, 28), "light": Rgb(255, 255, 255)}
+GROUNDS = {"dark": Rgb(58, 58, 62), "light": Rgb(232, 229, 220)}
+"""Backgrounds of which no more is known. Each is near the middle of the scale for its kind, so that
+its shade is lighter than the dark backgrounds in use, and darker than the light ones."""
 
 
 def ground_for(name: str, background: Rgb | None, depth: Depth) -> Rgb | None:
     """The background that a theme's colours are chosen for; None if the palette's are used."""
     if name == "ansi" or depth not in ("truecolor", "256"):
         return None
-    ground = background if name == "auto" else _GROUNDS.get(name, background)
-    if name in _GROUNDS and background is not None and is_dark(background) == (name == "dark"):
+    ground = background if name == "auto" else GROUNDS.get(name, background)
+    if name in GROUNDS and background is not None and is_dark(background) == (name == "dark"):
         ground = background
     if name == "high-contrast" and ground is None:
-        ground = _GROUNDS["dark"]
+        ground = GROUNDS["dark"]
     return ground
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TextIO
 
 from prompt_toolkit.input.typeahead import store_typeahead
@@ -35,7 +35,20 @@ _OTHER_KEYS, _USUAL_KEYS = "\x1b[>4;1m", "\x1b[>4m"
 """xterm's protocol, which tmux supports too; some terminals would take it for a colour."""
 
 
-class Keyboard(Vt100Input):
+class _Keys(Vt100Input):
+    """Keys of a terminal that is in the right mode already; `speaks` is told of its protocol."""
+
+    def __init__(self, stdin: TextIO, speaks: Callable[[], None] = lambda: None) -> None:
+        super().__init__(stdin)
+        decoder = KeyDecoder(self._buffer_key, speaks)
+        self._decoder = decoder
+        self.vt100_parser: Vt100Parser | KeyDecoder = decoder  # type: ignore[assignment]
+
+    def _buffer_key(self, key: object) -> None:
+        self._buffer.append(key)  # type: ignore[arg-type]
+
+
+class Keyboard(_Keys):
     """Keys of a terminal. `lent` is called before somebody else gets it, and at the end."""
 
     def __init__(
@@ -46,13 +59,11 @@ class Keyboard(Vt100Input):
         environ: Mapping[str, str] = os.environ,
         lent: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(stdin)
-        decoder = KeyDecoder(self._buffer_key, self._spoken)
-        self._decoder = decoder
-        self.vt100_parser: Vt100Parser | KeyDecoder = decoder  # type: ignore[assignment]
+        super().__init__(stdin, self._spoken)
         self._screen = screen
         self._lent = lent
         self._is_ours = False
+        self._is_shared = False
         # the Linux console takes the query for a cursor movement
         self._asked, self._speaks = environ.get("TERM") == "linux", False
         self._in_xterm = any(environ.get(name) for name in ("TMUX", "XTERM_VERSION"))
@@ -79,10 +90,19 @@ class Keyboard(Vt100Input):
 
     def cooked_mode(self) -> AbstractContextManager[None]:
         """Lend the terminal to another program."""
-        return self._lending(super().cooked_mode())
+        return nullcontext() if self._is_shared else self._lending(super().cooked_mode())
 
-    def _buffer_key(self, key: object) -> None:
-        self._buffer.append(key)  # type: ignore[arg-type]
+    @contextmanager
+    def shared(self) -> Iterator[Vt100Input]:
+        """The same keys for another part of mull. The terminal stays as it is meanwhile: a key
+        pressed just before would be echoed. They are decoded apart: half a sequence must not end
+        up here.
+        """
+        self._is_shared = True
+        try:
+            yield _Keys(self.stdin)
+        finally:
+            self._is_shared = False
 
     def _spoken(self) -> None:
         if not self._speaks:

@@ -35,7 +35,7 @@ KEYS = (
     Key(("c-d",), "Ctrl-D", "end", "quit, on an empty line"),
     Key(("c-t",), "Ctrl-T", "view", "read the thinking of this conversation"),
     Key(("c-o",), "Ctrl-O", "output", "read what tools did: commands, their output, diffs"),
-    Key(("s-tab",), "Shift-Tab", "mode", "the next approval mode: ask, accept-edits, read-only"),
+    Key(("s-tab",), "Shift-Tab", "mode", "the next mode: auto, ask, accept-edits, read-only"),
     Key(("escape", "t"), "Alt-T", "level", "the next thinking level of the model (also F2)"),
     Key(("f2",), "", "level", ""),
     Key(("c-g",), "Ctrl-G", "answer", "stop thinking and answer now"),

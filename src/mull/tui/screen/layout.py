@@ -21,7 +21,7 @@ from prompt_toolkit.layout.processors import ConditionalProcessor, PasswordProce
 from mull.tui.instant.rows import NEXT, PROMPT, TALLEST_INPUT
 from mull.tui.screen.bottom import fragments
 from mull.tui.screen.theme import Theme
-from mull.tui.text.lines import Line, Span
+from mull.tui.text.lines import PLAIN, Line, Span, line_width
 from mull.tui.text.width import cell_width
 
 if TYPE_CHECKING:
@@ -42,15 +42,16 @@ def lay_out(front: TerminalFront, region: Window, found: SearchBufferControl) ->
         BufferControl(
             buffer,
             input_processors=[
-                ConditionalProcessor(PasswordProcessor(), Condition(lambda: asking.is_secret))
+                ConditionalProcessor(PasswordProcessor(), Condition(lambda: asking.wants_secret))
             ],
             search_buffer_control=found,
             preview_search=True,
         ),
-        height=Dimension(min=1, max=TALLEST_INPUT),
+        height=lambda: Dimension(min=1, max=front.typed_rows if asking.is_open else TALLEST_INPUT),
         wrap_lines=True,
         dont_extend_height=True,
-        get_line_prefix=lambda line, wrap: _prefix(front, NEXT if line or wrap else PROMPT),
+        get_line_prefix=lambda line, wrap: _prompt(front, is_first=not (line or wrap)),
+        always_hide_cursor=Condition(lambda: asking.is_open and not asking.is_in_text),
     )
     searching = Window(
         found, height=1, get_line_prefix=lambda line, wrap: _prefix(front, _SEARCH, found=True)
@@ -63,13 +64,11 @@ def lay_out(front: TerminalFront, region: Window, found: SearchBufferControl) ->
     def shown(window: Window, when: Callable[[], bool]) -> ConditionalContainer:
         return ConditionalContainer(window, Condition(when))
 
-    def asked() -> Sequence[Line]:
-        return asking.lines(front.theme, front.width)
-
     parts = [
         region,
-        shown(drawn(asked), lambda: bool(asked())),
-        shown(typing, lambda: asking.question is None or not asking.listens),
+        shown(drawn(lambda: front.drawing.above), lambda: bool(front.drawing.above)),
+        shown(typing, lambda: not asking.is_open or front.drawing.prompt is not None),
+        shown(drawn(lambda: front.drawing.below), lambda: bool(front.drawing.below)),
         shown(searching, front.searches),
         shown(
             drawn(lambda: _menu(buffer, front.theme)),
@@ -78,6 +77,14 @@ def lay_out(front: TerminalFront, region: Window, found: SearchBufferControl) ->
         drawn(lambda: [front.status_line()]),
     ]
     return Layout(HSplit(parts), typing)
+
+
+def _prompt(front: TerminalFront, *, is_first: bool) -> Any:
+    """What is before the first row of the input, and before each further one."""
+    asked = front.drawing.prompt
+    if asked is None:
+        return _prefix(front, PROMPT if is_first else NEXT)
+    return fragments([asked if is_first else (Span(" " * line_width(asked), PLAIN),)], front.depth)
 
 
 def _prefix(front: TerminalFront, mark: str, *, found: bool = False) -> Any:

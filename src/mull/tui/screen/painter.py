@@ -157,6 +157,10 @@ class Painter:
         """Whether a call is right above and already says all of this text."""
         return self._view.tells_all(call_id, text)
 
+    def is_only(self, call_id: str) -> bool:
+        """Whether no other call is open."""
+        return self._view.is_only(call_id)
+
     def show_diff(self, call_id: str, diff: str, lines: Sequence[Line]) -> None:
         """What a call would change, before the user is asked for approval."""
         self._say(lambda view: view.show_diff(call_id, diff, lines))
@@ -195,7 +199,7 @@ class Painter:
     @property
     def state(self) -> StateChanged | None:
         """What the turn is doing; None between turns."""
-        return self._state
+        return StateChanged("asking") if self._state and self.asks else self._state
 
     def restyle(
         self,
@@ -287,7 +291,7 @@ class Painter:
         now = self._clock()
         lines = list(self._view.open_lines(now))
         seen = self.mode != "hidden" and self._view.thinking(now)
-        if self._state is not None and (not seen or self._wait.is_silent):
+        if self._state is not None and not self.asks and (not seen or self._wait.is_silent):
             lines += [*([BLANK] if lines else []), self._working(now)]
         if self._waiting:
             lines += [*([BLANK] if lines else []), *self._remarks()]
@@ -307,7 +311,7 @@ class Painter:
         assert self._state is not None
         seconds = int(now - self._began)
         spinner = SPINNER[int(now * 8) % len(SPINNER)]
-        word = "Waiting for you" if self.asks else _WORDS.get(self._state.state, self._state.state)
+        word = _WORDS.get(self._state.state, self._state.state)
         text = self._wait.text(f"{word} {seconds} s{_round(self._state)}", now)
         return (Span(f"{spinner} ", self._theme.accent), Span(text, self._theme.faint))
 

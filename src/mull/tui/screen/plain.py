@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["PlainFront", "spoken_theme"]
 
 _SHOWN = 20
+_LONGEST_ROW = 1000
 SILENCE = 10.0
 """Seconds after which a line says that the model is still working."""
 
@@ -122,24 +123,46 @@ class PlainFront:
         self._write()
 
     async def ask(self, question: Question) -> tuple[str, str]:
-        """Ask until one of the offered letters is given; end of input means the last choice.
+        """Number the choices and read a line: a number is a choice, anything else is text for the
+        one that takes text, or else the refusal. So is the end of the input.
 
-        Input from a pipe is data and never an answer.
+        Input from a pipe is data and never an answer, nor is what was typed before the question.
         """
         self._write()
         title = one_line(question.title)
         if not self.echoes:
             print(f"{title} There is nobody to ask: no.")
-            return question.choices[-1].key, ""
-        offered = ", ".join(f"{c.key} = {one_line(c.word)}" for c in question.choices)
+            return question.choices[question.refusal].key, ""
+        rows = [title, *question.about, *question.quoted.split("\n")]
+        if question.numbered:
+            rows += [f"{number}. {one.word}" for number, one in enumerate(question.choices, 1)]
+        self._lines.set_aside()
+        try:
+            print("\n".join(one_line(row, _LONGEST_ROW) for row in rows if row))
+            return await self._answer(question)
+        finally:
+            self._lines.bring_back()
+
+    async def _answer(self, question: Question) -> tuple[str, str]:
+        refusal, text_row = question.choices[question.refusal], question.text_row
+        typed = refusal if text_row is None else question.choices[text_row]
+        reason = "Reason for no, or Enter for none: "
+        prompt = "Number, or a reason for no: " if typed.refuses else "Number, or your own answer: "
+        if text_row is None or not question.numbered:
+            prompt = "Number: " if question.numbered else "Your answer, or Enter for none: "
         while True:
-            said = await self._read(f"{title} ({offered}): ")
-            if said is None:
-                return question.choices[-1].key, ""
-            for choice in question.choices:
-                if said.strip().lower() == choice.key:
-                    text = await self._read("Your answer: ") if choice.wants_text else ""
-                    return choice.key, text or ""
+            said = await self._read(prompt)
+            if said is None or not (said.strip() or question.numbered):
+                return refusal.key, ""
+            said = said.strip()
+            row = int(said) if said.isdecimal() and question.numbered else 0
+            if 1 <= row <= len(question.choices):
+                choice = question.choices[row - 1]
+                prompt_for_text = reason if choice.refuses else "Your answer: "
+                text = await self._read(prompt_for_text) if choice.takes_text else ""
+                return choice.key, (text or "").strip()
+            if said:
+                return typed.key, said if typed.takes_text else ""
 
     async def pick(
         self,

@@ -24,6 +24,7 @@ class LineReader:
     def __init__(self, file: int) -> None:
         self._file = file
         self._read = b""
+        self._aside = b""
         self._ended = False
         self._closed = asyncio.Event()
         self._coming: asyncio.Future[bytes] | None = None
@@ -42,6 +43,28 @@ class LineReader:
             return None
         line, _, self._read = self._read.partition(b"\n")
         return line.decode(errors="replace").removesuffix("\r")
+
+    def set_aside(self) -> None:
+        """Keep the lines typed so far for later, and drop the one that is being typed: none of
+        them answers what is asked next.
+        """
+        import select
+        import termios
+
+        if self._coming is not None and self._coming.done():
+            self._read, self._coming = self._read + self._coming.result(), None
+        while self._coming is None and select.select([self._file], [], [], 0)[0]:
+            if not (piece := os.read(self._file, _PIECE)):
+                self._ended = True
+                break
+            self._read += piece
+        with suppress(termios.error):
+            termios.tcflush(self._file, termios.TCIFLUSH)
+        self._aside, self._read = self._aside + self._read, b""
+
+    def bring_back(self) -> None:
+        """Read the kept lines next."""
+        self._read, self._aside = self._aside + self._read, b""
 
     def close(self) -> None:
         """Release a waiting reader without a line."""

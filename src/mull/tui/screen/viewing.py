@@ -18,11 +18,13 @@ from prompt_toolkit.layout import FormattedTextControl, Layout, Window
 
 from mull.tui.conversation.sections import Look
 from mull.tui.screen.bottom import fragments
+from mull.tui.screen.keyboard import ESC_WAITS, Keyboard
+from mull.tui.screen.keys import LONE_ESC
 from mull.tui.screen.viewer import Document, Viewer
 from mull.tui.text.lines import Line, Span
 
 if TYPE_CHECKING:
-    from prompt_toolkit.output import ColorDepth, Output
+    from prompt_toolkit.input import Input
 
     from mull.tui.screen.depth import Depth
     from mull.tui.screen.theme import Theme
@@ -39,13 +41,17 @@ async def view_documents(
     theme: Theme,
     depth: Depth,
     *,
-    output: Output,
-    colours: ColorDepth,
+    over: Application[Any],
     waiting: Callable[[], bool],
 ) -> None:
-    """Show the viewer until it is closed; `waiting` says that a question is pending."""
-    async with in_terminal():
-        await _Reading(viewer, documents, theme, depth, output, colours, waiting).run()
+    """Show the viewer over an application until it is closed; `waiting` says that a question is
+    pending.
+    """
+    keyboard = over.input
+    assert isinstance(keyboard, Keyboard)
+    with keyboard.shared() as keys:
+        async with in_terminal():
+            await _Reading(viewer, documents, theme, depth, over, keys, waiting).run()
 
 
 class _Reading:
@@ -55,8 +61,8 @@ class _Reading:
         documents: Callable[[], Sequence[Document]],
         theme: Theme,
         depth: Depth,
-        output: Output,
-        colours: ColorDepth,
+        over: Application[Any],
+        keyboard: Input,
         waiting: Callable[[], bool],
     ) -> None:
         self._viewer = viewer
@@ -72,12 +78,14 @@ class _Reading:
             key_bindings=self._bindings(),
             full_screen=True,
             enable_page_navigation_bindings=False,
-            output=output,
-            color_depth=colours,
+            input=keyboard,
+            output=over.output,
+            color_depth=over.color_depth,
         )
-        self._app.ttimeoutlen = self._app.timeoutlen = 0.05
+        self._app.ttimeoutlen = self._app.timeoutlen = ESC_WAITS
 
     async def run(self) -> None:
+        self._fragments()  # keys that came before the first drawing need to know the rows
         live = asyncio.get_running_loop().create_task(self._follow())
         try:
             await self._app.run_async(handle_sigint=False, set_exception_handler=False)
@@ -135,7 +143,7 @@ class _Reading:
             ("n",): lambda: self._search(viewer.found),
             ("N",): lambda: self._search(viewer.found, backwards=True),
             ("/",): self._begin_search,
-            ("q", "escape", "c-c", "c-t", "c-o", "v"): self._app_exit,
+            ("q", LONE_ESC, "c-c", "c-t", "c-o", "v"): self._app_exit,
         }
         for pressed, do in moves.items():
             for key in pressed:
@@ -143,7 +151,7 @@ class _Reading:
         keys.add("<any>", filter=typing)(self._type)
         keys.add("backspace", filter=typing)(lambda _: self._rub())
         keys.add("enter", filter=typing)(lambda _: self._end_search())
-        for key in ("escape", "c-c"):
+        for key in (LONE_ESC, "c-c"):
             keys.add(key, filter=typing)(lambda _: self._leave_search())
         return keys
 

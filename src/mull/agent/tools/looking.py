@@ -1,0 +1,191 @@
+"""Looks up what the words of a command lead to: files, folders, programs, a git repository."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mull.agent.tools.builtin import path_subject
+from mull.agent.tools.tool import ToolFailure
+from mull.agent.tools.workspace import Located, Workspace
+from mull.neutral.patterns import pattern
+from mull.policy.approval import Asked, Rule, Subject, decide
+from mull.policy.commands import Word
+from mull.policy.globs import has_wildcard, text_matches
+from mull.policy.harmless import judge
+from mull.policy.protected import folded, is_protected
+from mull.store.git import find_repository, reading
+
+__all__ = ["FolderLook", "command_subject"]
+
+_MOST = 50_000
+"""Maximum entries of folders that are looked at for one word."""
+_BRACKETS = pattern(r"(\\.)|\[[!^]?\]?[^\]/]*\]")
+_CLASS = pattern(r"\[[:.=]")
+_PLAIN_START = pattern(r"[\w./*?\[]")
+_MAGIC = pattern(r":(?:\([^)]*\)|[!^/])*")
+_SHIMS = frozenset(("shims", ".volta"))
+"""Where version managers keep programs that read in the folder which one to run."""
+_READING, _WRITING = ("read",), ("read", "edit", "write")
+
+
+def command_subject(command: str, workspace: Workspace, rules: Sequence[Rule]) -> Subject:
+    """What rules are matched against for a command in the workspace."""
+    return Subject("command", command, judged=judge(command, FolderLook(workspace, rules)))
+
+
+class FolderLook:
+    """Looks things up in a workspace, where `rules` may deny what commands are to read. A base is
+    an absolute path; empty for the working folder.
+    """
+
+    def __init__(self, workspace: Workspace, rules: Sequence[Rule]) -> None:
+        self._workspace = workspace
+        self._rules = [rule for rule in rules if rule.effect == "deny"]
+        reading = [rule for rule in self._rules if text_matches(rule.tool, "read")]
+        self._denies_reading = bool(reading)
+        patterns = [
+            (rule.argument or "**").removesuffix("/").removesuffix("/**") for rule in reading
+        ]
+        ends = [folded(each).rpartition("/")[2] for each in patterns]
+        self._ends = [] if "**" in ends else ends
+        """How paths end that are denied, or contain what is."""
+
+    def program(self, name: str) -> str:
+        """A program in the folder, or one that is looked for there, may be anything."""
+        places = os.environ.get("PATH", os.defpath).split(os.pathsep)
+        if not all(os.path.isabs(place) for place in places):
+            return "PATH has folders that are not absolute"
+        found = shutil.which(name)
+        if found and not _SHIMS.isdisjoint(Path(found).parts):
+            return f"which {name} it is depends on the folder"
+        roots = (self._workspace.root, *self._workspace.extra_roots)
+        ways = (Path(found), Path(os.path.realpath(found))) if found else ()
+        inside = any(way.is_relative_to(root) for way in ways for root in roots)
+        return f"{name} is a program in the folder" if inside else ""
+
+    def folder(self, base: str, text: str) -> str | None:
+        """The folder, free of links."""
+        place = self._located(base, text)
+        return str(place.path) if place is not None and place.path.is_dir() else None
+
+    def path(self, base: str, word: Word, kind: str) -> str:
+        """Outside, denied, protected, or too much to tell."""
+        try:
+            texts = list(self._expanded(base, word.glob)) if word.glob else [word.text]
+        except OverflowError:
+            return f"{word.raw} is too much to look at"
+        strange = next((text for text in texts if not _PLAIN_START.match(text)), "")
+        if word.glob and strange:
+            return f"{word.raw} becomes {strange}"
+        if kind in "gk" and not word.glob:
+            bare = _MAGIC.sub("", word.text, count=1) if word.text.startswith(":") else word.text
+            texts = [bare]
+            if after := bare.partition(":")[2]:  # from the top of the repository, or from here
+                texts += [after, os.path.join(self._workspace.root, after)]
+        return next((why for text in texts if (why := self._why_not(base, text, kind))), "")
+
+    def git(self, base: str, *, shows: bool) -> str:
+        """A repository that is not an ordinary one of this folder, or has files that are denied."""
+        found = find_repository(Path(base or self._workspace.root))
+        if found is None:
+            return "git has no repository here"
+        doubt = found.doubt
+        if doubt or not shows:
+            return doubt
+        if not found.top.is_relative_to(self._workspace.root):
+            return "its repository is larger than the working folder"
+        if not self._denies_reading:
+            return ""
+        with reading(found._replace(folder=found.top)) as git:
+            listed = git("ls-files", "-z")
+        if listed is None:
+            return "git does not say what it has"
+        names = os.fsdecode(listed).split("\0")
+        near = (name for name in names if any(map(self._may_be_denied, name.split("/"))))
+        denied = (name for name in near if self._is_denied(found.top / name, _READING))
+        return next((f"{name} is denied" for name in denied), "")
+
+    def _why_not(self, base: str, text: str, kind: str) -> str:
+        place = self._located(base, text)
+        if place is None:
+            return f"{text} leads out of the folder"
+        if kind == "o" and place.path.is_dir():
+            return f"{text} is a folder"
+        if kind == "r" and is_protected(place.name):
+            return f"{text} is protected"
+        tools = {"r": _WRITING, "p": ("list",), "k": ("list",)}.get(kind, _READING)
+        if self._is_denied(place.path, tools):
+            return f"{text} is denied"
+        if kind not in "va" or not (self._denies_reading and place.path.is_dir()):
+            return ""
+        try:
+            below = self._below(place.path, is_visible=kind == "v")
+            near = (path for path in below if self._may_be_denied(path.name))
+            denied = (path for path in near if self._is_denied(path / "x", _READING))
+            return next((f"{text} has {path.name}, which is denied" for path in denied), "")
+        except OverflowError:
+            return f"{text} is too much to look at"
+
+    def _located(self, base: str, text: str) -> Located | None:
+        try:
+            return self._workspace.locate(os.path.join(base or ".", text), to_read=True)
+        except ToolFailure:
+            return None
+
+    def _is_denied(self, path: Path, tools: Sequence[str]) -> bool:
+        name = self._workspace.name(path)
+        subject = path_subject(Located(self._workspace.root, path, name))
+        asked = (Asked(tool, False, subject) for tool in tools)
+        return any(decide(one, "ask", self._rules).verdict == "refuse" for one in asked)
+
+    def _may_be_denied(self, name: str) -> bool:
+        """A quick look: folders may have very many files."""
+        plain = name if name.isascii() else folded(name)
+        return not self._ends or any(text_matches(e, plain, ignore_case=True) for e in self._ends)
+
+    def _below(self, top: Path, *, is_visible: bool) -> Iterator[Path]:
+        """All below a folder, without following links. Raises OverflowError if that is too much."""
+        seen = 0
+        for above, folders, files in os.walk(top):
+            if is_visible:
+                folders[:] = [name for name in folders if not name.startswith(".")]
+                files = [name for name in files if not name.startswith(".")]
+            seen += len(folders) + len(files)
+            if seen > _MOST:
+                raise OverflowError
+            yield from (Path(above, name) for name in (*folders, *files))
+
+    def _expanded(self, base: str, glob: str) -> Iterator[str]:
+        """The paths that the shell puts in the place of a pattern, and the pattern itself; rather
+        too many than too few. Raises OverflowError if that is too much.
+        """
+        if _CLASS.search(glob):
+            raise OverflowError
+        found = ["/" if glob.startswith("/") else ""]
+        seen = 0
+        wide = _BRACKETS.sub(lambda part: part[1] or "?", glob)
+        for part in wide.strip("/").split("/"):
+            now = []
+            for above in found:
+                names = [part.replace("\\", "")]
+                if has_wildcard(part):
+                    listed = _listed(os.path.join(base or self._workspace.root, above))
+                    seen += len(listed)
+                    shown = [name for name in listed if part[0] == "." or name[0] != "."]
+                    names = [name for name in shown if text_matches(part, name)]
+                now += [f"{above}{name}/" for name in names]
+            found = now
+            if seen + len(found) > _MOST:
+                raise OverflowError
+        yield from (path[:-1] for path in found)
+        yield glob.replace("\\", "")
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []

@@ -1,0 +1,712 @@
+"""The sandbox by its effects: every command here runs for real and tries to get out.
+
+Each test runs in every kind of sandbox that works on this machine; one that does not is skipped,
+and a warning says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from caged import FILES, cage_of, fill_repository, git, make_place, need_tier, popen, run
+from mull.agent.sandbox import namespaces, own_code
+from mull.agent.sandbox.cage import Cage
+from mull.agent.sandbox.order import Grants
+from mull.agent.sandbox.tiers import TIERS
+from mull.agent.tools.snapshot import take_snapshot
+from mull.agent.tools.table import builtin_tools
+from mull.agent.tools.workspace import Workspace
+from mull.neutral.blocks import ToolCallBlock
+from mull.neutral.errors import LocalError
+from mull.policy.approval import decide
+from mull.store.paths import find_program
+
+LINUX = ("namespaces", "bubblewrap", "landlock")
+LOCKING = [name for name in LINUX if TIERS[name].locks_files]
+ALONE = [name for name in LINUX if name != "landlock"]
+"""Those with a network and processes of their own."""
+
+
+@pytest.fixture(params=LINUX)
+def tier(request):
+    need_tier(request.param)
+    return request.param
+
+
+@pytest.fixture
+def _no_landlock(monkeypatch):
+    """An older kernel: then nothing but the mounts protects files."""
+    monkeypatch.setattr(namespaces, "landlock_version", lambda: 0)
+
+
+@pytest.fixture
+def place():
+    yield from make_place()
+
+
+@pytest.fixture
+def folder(place):
+    (place / "work").mkdir()
+    return fill_repository(place / "work")
+
+
+@pytest.fixture
+def home(place, monkeypatch):
+    (place / "home").mkdir()
+    monkeypatch.setenv("HOME", str(place / "home"))
+    return place / "home"
+
+
+def python(code):
+    return f"{shlex.quote(sys.executable)} -I -S -c {shlex.quote(code)}"
+
+
+# Files
+
+
+def test_the_working_folder_can_be_written_and_git_commits(folder, tier):
+    command = (
+        "echo 2 >> a.py && mkdir -p new/b && echo x > new/b/c && git add -A new a.py"
+        " && git commit -qm second && git log --oneline | wc -l"
+    )
+    ran = run(cage_of(folder, tier), command)
+    assert (ran.status, ran.output) == (0, "2\n")
+    assert (folder / "new/b/c").read_text() == "x\n"
+    assert git(folder, "show", "HEAD:new/b/c") == "x\n"
+
+
+OUTSIDE = {
+    "a new file": "echo x > ../beside",
+    "through a link": "ln -s .. up && echo x > up/beside",
+    "by renaming": "touch x && mv x ../beside",
+    "by a hard link": "ln a.py ../beside",
+    "a folder": "mkdir ../beside",
+    "a link": "ln -s a ../beside",
+    "over a file": "echo x > ../there",
+    "by truncating": "truncate -s 0 ../there",
+    "by deleting": "rm -f ../there",
+    "by moving it in": "mv ../there .",
+    "a pipe": "mkfifo ../beside",
+    "a device": "mknod ../beside c 1 3",
+    "through another process's root": "echo x > /proc/1/root$(realpath ..)/beside",
+    "through the old working directory": "cd /proc/self/cwd/.. && echo x > beside",
+}
+
+
+@pytest.mark.parametrize("how", OUTSIDE)
+def test_nothing_outside_can_be_written(folder, home, tier, how):
+    there = folder.parent / "there"
+    there.write_text("keep me")
+    ran = run(cage_of(folder, tier), OUTSIDE[how])
+    assert ran.status != 0, ran.output
+    assert there.read_text() == "keep me"
+    assert sorted(os.listdir(folder.parent)) == ["home", "there", "work"]
+
+
+@pytest.mark.usefixtures("_no_landlock")
+def test_without_landlock_the_mounts_hold_alone(folder, home):
+    need_tier("namespaces")
+    (folder.parent / "there").write_text("keep me")
+    cage, before = cage_of(folder, "namespaces"), kept(folder)
+    ran = run(cage, "; ".join(f"({one})" for one in (*OUTSIDE.values(), *PROTECTED.values())))
+    assert ran.output
+    assert sorted(os.listdir(folder.parent)) == ["home", "there", "work"]
+    assert (folder.parent / "there").read_text() == "keep me"
+    assert kept(folder) == before
+
+
+def test_no_powers_are_left_that_could_undo_the_walls(folder, tier):
+    ran = run(cage_of(folder, tier), "cat /proc/self/status")
+    found = dict(line.split(":\t") for line in ran.output.splitlines() if ":\t" in line)
+    assert found["NoNewPrivs"] == "1"
+    assert found["Seccomp"] == "2"
+    harmless = sum(1 << power for power in (0, 3, 4, 5, 6, 7, 8))
+    assert int(found["CapEff"], 16) & ~harmless == 0
+    if os.geteuid() == 0:
+        assert int(found["CapBnd"], 16) & ~harmless == 0
+
+
+@pytest.mark.parametrize("tier", LOCKING)
+def test_nothing_outside_changes_its_mode_owner_times_or_attributes(folder, tier):
+    need_tier(tier)
+    there = folder.parent / "there"
+    there.write_text("keep me")
+    before = os.stat(there)
+    command = "chmod 777 ../there; chown 1:1 ../there; touch -d 2001-01-01 ../there; "
+    run(cage_of(folder, tier), command + "setfattr -n user.x -v 1 ../there")
+    after = os.stat(there)
+    assert (after.st_mode, after.st_uid, after.st_mtime) == (
+        before.st_mode, before.st_uid, before.st_mtime,
+    )  # fmt: skip
+    assert os.listxattr(there) == []
+
+
+PROTECTED = {
+    "AGENTS.md": "echo evil > AGENTS.md",
+    "appended": "echo evil >> AGENTS.md",
+    "replaced": "echo evil > x; mv -f x AGENTS.md",
+    "removed": "rm -f AGENTS.md; echo evil > AGENTS.md",
+    "edited": "sed -i s/good/evil/ AGENTS.md",
+    "in a subfolder": "echo evil > sub/deep/CLAUDE.md",
+    "with its folder": "mv sub/deep sub/d2; mkdir sub/deep; echo evil > sub/deep/CLAUDE.md",
+    "with the outer folder": "mv sub s2; mkdir -p sub/deep; echo evil > sub/deep/CLAUDE.md",
+    "git's configuration": "git config core.fsmonitor evil",
+    "git's configuration by hand": "echo evil >> .git/config",
+    "git's hooks": "rm -f .git/hooks/pre-commit.sample; echo evil > .git/hooks/pre-commit",
+    "a workflow": "echo evil > .github/workflows/ci.yml",
+    "a workflow's folder": "rm -rf .github; mkdir -p .github/workflows; echo evil > .github/workflows/ci.yml",  # noqa: E501
+    "by writing in place": "dd if=/dev/zero of=AGENTS.md conv=notrunc bs=1 count=2",
+    "a hard link": "ln AGENTS.md y && echo evil > y",
+}
+KEPT = ("AGENTS.md", "sub/deep/CLAUDE.md", ".git/config", ".github/workflows/ci.yml")
+
+
+def kept(folder):
+    hooks = sorted(os.listdir(folder / ".git/hooks"))
+    return [(folder / name).read_text() for name in KEPT], hooks
+
+
+@pytest.mark.parametrize("how", PROTECTED)
+@pytest.mark.parametrize("tier", LOCKING)
+def test_protected_files_cannot_be_changed(folder, tier, how):
+    need_tier(tier)
+    before = kept(folder)
+    run(cage_of(folder, tier), PROTECTED[how])
+    assert kept(folder) == before
+
+
+@pytest.mark.parametrize("how", PROTECTED)
+def test_where_they_cannot_be_locked_they_are_put_back(folder, how):
+    need_tier("landlock")
+    before = kept(folder)
+    cage = cage_of(folder, "landlock")
+    checked = cage.check(run(cage, PROTECTED[how]).launch)
+    assert not checked.lost
+    for path in checked.made:
+        Path(path).unlink()
+    assert kept(folder) == before
+    assert checked.put_back or checked.made
+
+
+def test_a_git_directory_cannot_be_exchanged(folder):
+    need_tier("namespaces")
+    run(cage_of(folder, "namespaces"), "mv .git old; cp -r old .git; echo evil > .git/config")
+    assert "evil" not in (folder / ".git/config").read_text()
+
+
+MADE = {
+    ".envrc": "echo evil > .envrc",
+    ".mull": "mkdir .mull; echo evil > .mull/tools.toml",
+    ".vscode": "mkdir .vscode; echo evil > .vscode/tasks.json",
+    "sub/AGENTS.md": "echo evil > sub/AGENTS.md",
+    ".git/commondir": "echo ../evil > .git/commondir",
+    "new/.git/config": "git init -q new",
+    "CLAUDE.md": "ln -s a.py CLAUDE.md",
+}
+
+
+@pytest.mark.parametrize("path", MADE)
+def test_protected_files_that_were_not_there_are_found_afterwards(folder, tier, path):
+    cage = cage_of(folder, tier)
+    checked = cage.check(run(cage, MADE[path]).launch)
+    assert any(made.startswith(str(folder / path)) for made in checked.made)
+
+
+def test_a_protected_link_is_put_back(folder, tier):
+    (folder / "CLAUDE.md").symlink_to("AGENTS.md")
+    cage = cage_of(folder, tier)
+    ran = run(cage, "echo evil > CLAUDE.md; rm -f CLAUDE.md; echo evil > CLAUDE.md")
+    cage.check(ran.launch)
+    assert os.readlink(folder / "CLAUDE.md") == "AGENTS.md"
+    assert (folder / "AGENTS.md").read_text() == FILES["AGENTS.md"]
+
+
+READING = {
+    "cat": "cat .env",
+    "copy": "cp .env x; cat x",
+    "link": "ln -s .env x; cat x",
+    "hard link": "ln .env x; cat x",
+    "git": "git add -f .env; git show :.env",
+    "archive": "tar cf x.tar . ; tar xOf x.tar ./.env",
+    "another root": "cat /proc/1/root$PWD/.env /proc/self/root$PWD/.env",
+    "memory": python("import mmap; print(mmap.mmap(open('.env').fileno(), 0, prot=1)[:])"),
+    "renamed": "mv .env x; cat x",
+    "deep": "cat sub/deep/.env.local; grep -r SECRET .",
+    "folder renamed": "mv sub s2; cat s2/deep/.env.local; mv sub/deep d; cat d/.env.local",
+    "modes": "chmod 644 .env; cat .env",
+}
+
+
+@pytest.mark.parametrize("how", READING)
+def test_what_rules_deny_cannot_be_read(folder, tier, how):
+    cage = cage_of(folder, tier, "read(.env*)")
+    ran = run(cage, READING[how])
+    assert "SECRET" not in ran.output
+    again = run(cage, "cat .env sub/deep/.env.local; grep -rs SECRET .")  # nor by the next one
+    assert "SECRET" not in again.output
+
+
+def test_rules_that_deny_writing_lock_what_they_name(folder):
+    need_tier("namespaces")
+    run(cage_of(folder, "namespaces", "edit(sub/**)"), "echo x > sub/y; echo x > ok")
+    assert not (folder / "sub/y").exists()
+    assert (folder / "ok").exists()
+
+
+def test_keys_and_what_mull_keeps_cannot_be_read(folder, home, tier, monkeypatch):
+    monkeypatch.setenv("MULL_CONFIG_DIR", str(folder.parent / "config"))
+    monkeypatch.setenv("MULL_DATA_DIR", str(folder.parent / "data"))
+    for path in ("home/.ssh/id", "home/.netrc", "config/keys.toml", "data/sessions.db"):
+        (folder.parent / path).parent.mkdir(exist_ok=True)
+        (folder.parent / path).write_text("CANARY\n")
+    ran = run(
+        cage_of(folder, tier),
+        "cat ~/.ssh/id ~/.netrc; grep -rs CANARY ~ .. ; cat ~/.ssh/* ../config/*",
+    )
+    assert "CANARY" not in ran.output
+
+
+def test_temporary_files_are_its_own_and_stay_for_the_next_command(folder, tier, tmp_path):
+    cage = cage_of(folder, tier)
+    (tmp_path / "x").write_text("of others")
+    ran = run(cage, f"echo mine > $TMPDIR/t; echo bad > {tmp_path}/x; echo bad > {tmp_path}/y")
+    assert (tmp_path / "x").read_text() == "of others"
+    assert not (tmp_path / "y").exists()
+    assert run(cage, "cat $TMPDIR/t").output == "mine\n"
+    own = ran.launch.order.own
+    assert own.exists()
+    del ran, cage
+    until_gone(own)
+
+
+def until_gone(path):
+    import gc
+
+    gc.collect()
+    assert not path.exists()
+
+
+def test_caches_can_be_used_and_do_not_change(folder, home):
+    need_tier("namespaces")
+    (home / ".cache").mkdir()
+    (home / ".cache/old").write_text("old")
+    cage = cage_of(folder, "namespaces")
+    assert run(cage, "cat ~/.cache/old; echo new > ~/.cache/new; rm ~/.cache/old").output == "old"
+    assert run(cage, "ls ~/.cache; cat ~/.cache/new").output == "new\nnew\n"
+    assert os.listdir(home / ".cache") == ["old"]
+
+
+def test_a_linked_working_tree_commits(folder):
+    need_tier("namespaces")
+    git(folder, "worktree", "add", "-q", "../tree")
+    tree = folder.parent / "tree"
+    ran = run(cage_of(tree, "namespaces"), "echo 2 >> a.py; git commit -qam two; git config a.b c")
+    assert "could not write config" in ran.output
+    assert git(folder, "log", "--oneline", "tree").count("\n") == 2
+    assert "[a]" not in (folder / ".git/config").read_text()
+
+
+def test_a_git_file_that_names_another_repository_opens_nothing(folder):
+    need_tier("namespaces")
+    git(folder, "worktree", "add", "-q", "../tree")
+    for gitdir in (f"{folder}/.git", f"{folder}/.git/worktrees/tree"):
+        other = folder.parent / "other"
+        other.mkdir(exist_ok=True)
+        (other / ".git").write_text(f"gitdir: {gitdir}\n")
+        run(cage_of(other, "namespaces"), f"echo evil > {folder}/.git/x; echo evil > {folder}/y")
+        assert not (folder / ".git/x").exists()
+        assert not (folder / "y").exists()
+
+
+# The network
+
+
+@contextlib.contextmanager
+def listening(*address, family=socket.AF_INET, kind=socket.SOCK_STREAM):
+    """Something outside that must not be reached; gives who came."""
+    came = []
+    with socket.socket(family, kind) as server:
+        server.bind(*address)
+        if kind == socket.SOCK_STREAM:
+            server.listen()
+        server.settimeout(0.1)
+        over = threading.Event()
+
+        def serve():
+            while not over.is_set():
+                with contextlib.suppress(TimeoutError):
+                    if kind == socket.SOCK_STREAM:
+                        guest, _ = server.accept()
+                        guest.close()
+                    else:
+                        server.recv(9)
+                    came.append(1)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield server.getsockname(), came
+        finally:
+            over.set()
+            thread.join()
+
+
+def connect(address, family="AF_INET", kind="SOCK_STREAM"):
+    return python(
+        f"import socket; s = socket.socket(socket.{family}, socket.{kind}); s.settimeout(5);"
+        f" s.connect({address!r}); s.send(b'x'); print('sent')"
+    )
+
+
+@pytest.mark.parametrize("kind", ["SOCK_STREAM", "SOCK_DGRAM"])
+def test_nothing_outside_is_reached(folder, tier, kind):
+    with listening(("127.0.0.1", 0), kind=getattr(socket, kind)) as (address, came):
+        run(cage_of(folder, tier), connect(address, kind=kind))
+    assert came == []
+
+
+@pytest.mark.parametrize("tier", ALONE)
+def test_where_sockets_usually_are_there_is_nothing(folder, tier):
+    need_tier(tier)
+    ran = run(cage_of(folder, tier), "ls -A /run /var/run/ /tmp /var/tmp /dev/shm")
+    names = {line for line in ran.output.splitlines() if line and not line.endswith(":")}
+    assert names <= {"current-system", "opengl-driver", "booted-system"}
+
+
+@pytest.mark.parametrize("where", ["file", "abstract"])
+def test_no_socket_of_another_program_is_reached(folder, tier, where):
+    address = str(folder.parent / "socket") if where == "file" else f"\0mull-{os.getpid()}"
+    with listening(address, family=socket.AF_UNIX) as (_, came):
+        run(cage_of(folder, tier), connect(address, "AF_UNIX"))
+    assert came == []
+
+
+def test_no_abstract_socket_is_reached_with_the_network_either(folder, tier):
+    address = f"\0mull-{os.getpid()}"
+    if tier == "bubblewrap":
+        pytest.skip("bubblewrap cannot tell abstract sockets from the network")
+    with listening(address, family=socket.AF_UNIX) as (_, came):
+        run(cage_of(folder, tier), connect(address, "AF_UNIX"), Grants(network=True))
+    assert came == []
+
+
+def test_the_network_can_be_granted(folder, tier):
+    with listening(("127.0.0.1", 0)) as (address, came):
+        ran = run(cage_of(folder, tier), connect(address), Grants(network=True))
+    assert ran.output == "sent\n"
+    assert len(came) == 1
+
+
+@pytest.mark.parametrize("tier", ALONE)
+def test_connections_inside_are_possible(folder, tier):
+    need_tier(tier)
+    code = (
+        "import socket, threading; s = socket.create_server(('127.0.0.1', 0));"
+        "threading.Thread(target=lambda: s.accept()[0].send(b'hello')).start();"
+        "print(socket.create_connection(s.getsockname()).recv(9))"
+    )
+    ran = run(cage_of(folder, tier), python(code))
+    assert (ran.output, ran.report.hosts) == ("b'hello'\n", ())
+
+
+def test_later_commands_reach_a_server_in_the_background(folder):
+    need_tier("namespaces")
+    cage = cage_of(folder, "namespaces")
+    code = (
+        "import socket; s = socket.create_server(('127.0.0.1', 4711)); print('up', flush=True)\n"
+        "while True: s.accept()[0].send(b'hello')"
+    )
+    launch = cage.launch(("bash", "-c", python(code)), os.environ)
+    process = popen(launch)
+    assert process.stdout.readline() == b"up\n"
+    cage.stays(launch)
+    try:
+        code = "import socket; print(socket.create_connection(('127.0.0.1', 4711)).recv(9))"
+        assert run(cage, python(code)).output == "b'hello'\n"
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        launch.ended()
+
+
+def test_where_it_wants_to_connect_is_seen(folder):
+    need_tier("namespaces")
+    cage = cage_of(folder, "namespaces")
+    names = run(cage, "getent ahosts www.example.org").report.hosts
+    assert names == ("www.example.org",)
+    addresses = run(
+        cage, connect(("192.0.2.7", 443)) + "; " + connect(("2001:db8::1", 80), "AF_INET6")
+    )
+    assert addresses.report.hosts == ("192.0.2.7:443", "2001:db8::1:80")
+
+
+def test_without_namespaces_it_is_seen_that_it_wants_to_connect(folder):
+    need_tier("landlock")
+    assert run(cage_of(folder, "landlock"), connect(("192.0.2.7", 443))).report.hosts == ("",)
+
+
+# Other processes
+
+
+@pytest.fixture
+def bystander():
+    process = subprocess.Popen(("sleep", "600"), env={**os.environ, "CANARY": "SECRET"})
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_other_processes_are_neither_signalled_nor_read(folder, tier, bystander):
+    pid = bystander.pid
+    command = f"kill -9 {pid}; tr '\\0' '\\n' < /proc/{pid}/environ; ls -l /proc/{pid}/cwd/; grep -s SECRET /proc/[0-9]*/environ"  # noqa: E501
+    ran = run(cage_of(folder, tier), command)
+    assert "SECRET" not in ran.output
+    assert bystander.poll() is None
+
+
+@pytest.mark.parametrize("tier", ALONE)
+def test_other_processes_are_not_even_seen(folder, tier, bystander):
+    need_tier(tier)
+    ran = run(cage_of(folder, tier), "ls /proc | grep -c '^[0-9]'; cat /proc/[0-9]*/cmdline")
+    assert int(ran.output.split("\n")[0]) < 10
+    assert "600" not in ran.output
+
+
+CALLS = {
+    "ptrace": "c.syscall(101, 16, 1, 0, 0)",
+    "unshare": "c.unshare(0x10000000)",
+    "a new user namespace": "c.syscall(56, 0x10000011, 0, 0, 0, 0)",
+    "mount": "c.mount(b'none', b'/', None, 1 << 14, None)",
+    "keyctl": "c.syscall(250, 0, -3, 1)",
+    "bpf": "c.syscall(321, 0, 0, 0)",
+    "io_uring": "c.syscall(425, 1, 0)",
+    "clone3": "c.syscall(435, 0, 0)",
+    "handles": "c.syscall(304, 0, 0, 0)",
+    "reading memory": "c.syscall(310, 1, 0, 0, 0, 0, 0)",
+    "packet sockets": "c.socket(17, 3, 0)",
+    "vsock": "c.socket(40, 1, 0)",
+    "typing into a terminal": "c.ioctl(0, 0x5412, b'x')",
+}
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="these are its numbers")
+@pytest.mark.parametrize("name", CALLS)
+def test_ways_around_are_closed(folder, tier, name):
+    code = (
+        "import ctypes; c = ctypes.CDLL(None, use_errno=True);"
+        f"print({CALLS[name]}, ctypes.get_errno())"
+    )
+    ran = run(cage_of(folder, tier), f"{sys.executable} -I -c {shlex.quote(code)}")
+    assert ran.output in ("-1 1\n", "-1 13\n", "-1 38\n"), ran.output
+
+
+# The life of a command
+
+
+def test_words_of_any_bytes_arrive(folder, tier):
+    odd = os.fsdecode(b"\xff \xc3\xa9\n'")
+    launch = cage_of(folder, tier).launch(("printf", "%s|", odd, "é"), {**os.environ, "ODD": odd})
+    process = popen(launch)
+    output, _ = process.communicate(timeout=50)
+    launch.ended()
+    assert output == b"\xff \xc3\xa9\n'|\xc3\xa9|"
+
+
+def test_it_ends_as_the_program_does(folder, tier):
+    cage = cage_of(folder, tier)
+    assert run(cage, "exit 3").status == 3
+    assert run(cage, "no-such-program").status == 127
+    if tier != "bubblewrap":
+        assert run(cage, "kill -SEGV $$").status == -signal.SIGSEGV
+
+
+@pytest.mark.parametrize("tier", ALONE)
+def test_a_daemon_ends_with_its_command(folder, tier):
+    need_tier(tier)
+    ran = run(cage_of(folder, tier), "setsid -f sleep 4711 >/dev/null 2>&1 </dev/null; echo ok")
+    assert ran.output == "ok\n"
+    found = subprocess.run(("pgrep", "-f", "sleep 4711"), stdout=subprocess.PIPE, check=False)
+    assert found.stdout == b""
+
+
+def test_what_it_left_running_is_told(folder):
+    need_tier("namespaces")
+    cage = cage_of(folder, "namespaces")
+    assert run(cage, "sleep 60 >/dev/null 2>&1 & echo ok").report.left
+    assert not run(cage, "sleep 0.1 & wait").report.left
+
+
+def test_a_request_to_end_reaches_the_program(folder):
+    need_tier("namespaces")
+    launch = cage_of(folder, "namespaces").launch(
+        ("bash", "-c", "trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.1; done"),
+        os.environ,
+    )
+    process = popen(launch)
+    assert process.stdout.readline() == b"up\n"
+    from mull.agent.processes import signal_all
+
+    signal_all(process.pid, signal.SIGTERM)
+    assert process.stdout.read().endswith(b"bye\n")
+    assert process.wait() == 7
+    process.stdout.close()
+
+
+def test_it_ends_if_mull_is_gone(folder):
+    need_tier("namespaces")
+    launch = cage_of(folder, "namespaces").launch(("bash", "-c", "echo up; sleep 600"), os.environ)
+    process = popen(launch)
+    assert process.stdout.readline() == b"up\n"
+    launch.ended()  # nobody reads what it tells
+    assert process.stdout.read() == b""
+    assert process.wait() == 125
+    process.stdout.close()
+
+
+# Grants
+
+
+def test_a_path_can_be_granted(folder, tier):
+    other = folder.parent / "other"
+    other.mkdir()
+    cage = cage_of(folder, tier)
+    run(cage, "echo x > ../other/y; echo x > ../z", Grants(writes=(str(other),)))
+    assert os.listdir(other) == ["y"]
+    assert not (folder.parent / "z").exists()
+
+
+@pytest.mark.parametrize("tier", LOCKING)
+def test_a_protected_file_can_be_granted_and_no_other(folder, tier):
+    need_tier(tier)
+    grants = Grants(writes=(str(folder / "AGENTS.md"), str(folder / ".github/workflows/ci.yml")))
+    command = "echo new > AGENTS.md; echo new > .github/workflows/ci.yml; "
+    run(cage_of(folder, tier), command + "echo x > .github/y; git config a.b c", grants)
+    assert (folder / "AGENTS.md").read_text() == "new\n"
+    assert (folder / ".github/workflows/ci.yml").read_text() == "new\n"
+    assert not (folder / ".github/y").exists()
+    assert "[a]" not in (folder / ".git/config").read_text()
+
+
+def test_what_is_granted_to_be_read_cannot_be_written(folder, home, tier):
+    (home / ".ssh").mkdir()
+    (home / ".ssh/id").write_text("KEY\n")
+    grants = Grants(reads=(str(home / ".ssh"),))
+    ran = run(cage_of(folder, tier), "cat ~/.ssh/id; echo evil > ~/.ssh/id", grants)
+    assert ran.output.startswith("KEY\n")
+    assert (home / ".ssh/id").read_text() == "KEY\n"
+
+
+@pytest.mark.parametrize("tier", ALONE)
+def test_a_temporary_file_of_others_can_be_granted(folder, tier, tmp_path):
+    need_tier(tier)
+    (tmp_path / "log").write_text("of others\n")
+    grants = Grants(reads=(str(tmp_path / "log"),))
+    command = f"cat {tmp_path}/log; echo evil > {tmp_path}/log"
+    assert run(cage_of(folder, tier), command, grants).output.startswith("of others\n")
+    assert (tmp_path / "log").read_text() == "of others\n"
+
+
+def test_the_configuration_of_git_can_be_granted(folder, tier):
+    grants = Grants(writes=(str(folder / ".git/config"),))
+    assert run(cage_of(folder, tier), "git config a.b c", grants).status == 0
+    assert "[a]" in (folder / ".git/config").read_text()
+
+
+# What mull itself runs
+
+
+def test_the_launcher_gets_no_variables_of_the_command(folder, tier):
+    """One of them may name a folder of libraries that a model can write to."""
+    cage = cage_of(folder, tier)
+    launch = cage.launch(
+        ("bash", "-c", "echo $MINE"), {**os.environ, "LD_DEBUG": "libs", "MINE": "1"}
+    )
+    process = popen(launch)
+    output, _ = process.communicate(timeout=50)
+    launch.ended()
+    text = output.decode("utf-8", "replace")
+    assert "1\n" in text
+    assert "libtinfo" in text or "libc.so" in text  # of the shell
+    assert "_ctypes" not in text
+    assert "bwrap" not in text
+
+
+def test_programs_from_the_working_folder_are_not_mulls(folder, monkeypatch):
+    planted = folder / ".venv/bin"
+    planted.mkdir(parents=True)
+    for name in ("git", "rg", "bash", "bwrap"):
+        (planted / name).write_text(f"#!/bin/sh\ntouch {folder.parent}/ran\n")
+        (planted / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{planted}:.:{os.environ['PATH']}")
+    monkeypatch.chdir(folder)
+    assert take_snapshot(folder) is not None
+    assert not (folder.parent / "ran").exists()
+    assert find_program("bash") != str(planted / "bash")
+    assert find_program("git", folder / "sub") == str(planted / "git")
+
+
+def test_code_that_mull_may_still_load_cannot_be_changed(folder, monkeypatch):
+    need_tier("namespaces")
+    (folder / "lib").mkdir()
+    (folder / "lib/late.py").write_text("x = 1\n")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(folder / "lib"), str(folder)])
+    own_code.cache_clear()
+    try:
+        run(
+            cage_of(folder, "namespaces"),
+            "echo evil > lib/late.py; echo evil > lib/new.py; echo x > ok",
+        )
+        edit = builtin_tools(Workspace(folder))["write"]
+        asked = edit.prepare(
+            ToolCallBlock("c", "write", {"path": "lib/late.py", "content": "evil"})
+        ).asked
+        plain = edit.prepare(ToolCallBlock("c", "write", {"path": "a.py", "content": "2"})).asked
+    finally:
+        own_code.cache_clear()
+    assert os.listdir(folder / "lib") == ["late.py"]
+    assert (folder / "lib/late.py").read_text() == "x = 1\n"
+    assert (folder / "ok").exists()
+    assert decide(asked, "auto", ()).verdict == "ask"
+    assert decide(plain, "auto", ()).verdict == "run"
+
+
+# Where there is none
+
+
+def test_a_folder_in_a_hidden_one_has_no_sandbox(home):
+    (home / ".ssh/sub").mkdir(parents=True)
+    need_tier("namespaces")
+    with pytest.raises(LocalError, match="hidden from commands"):
+        cage_of(home / ".ssh/sub", "namespaces").launch(("true",), {})
+
+
+def test_a_folder_with_too_many_folders_has_no_sandbox(folder, monkeypatch):
+    need_tier("namespaces")
+    monkeypatch.setattr("mull.agent.sandbox.territory.MOST_FOLDERS", 2)
+    assert "too many folders" in cage_of(folder, "namespaces").why_not()
+
+
+def test_switched_off_there_is_none(folder):
+    assert Cage(folder, wish=lambda: "off").why_not() == "tools.sandbox is off"
+
+
+def test_what_cannot_be_set_up_starts_nothing(folder, tmp_path):
+    need_tier("namespaces")
+    cage = cage_of(folder, "namespaces")
+    launch = cage.launch(("bash", "-c", "touch ran"), os.environ, Grants(writes=("/no/such/path",)))
+    process = popen(launch)
+    assert process.wait(30) == 125
+    process.stdout.close()
+    assert "no/such" in launch.ended().failed
+    assert not (folder / "ran").exists()
