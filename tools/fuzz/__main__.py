@@ -57,12 +57,12 @@ def _one(name: str, flags: Sequence[str]) -> None:
     atheris.Fuzz()
 
 
-def _fuzz(name: str, seconds: float, keep: bool) -> Outcome:
+def _fuzz(name: str, seconds: float, seed: int, keep: bool) -> Outcome:
     from tools.fuzz.readers import CORPUS
 
     with tempfile.TemporaryDirectory(prefix="mull-fuzz-") as found:
         flags = [
-            f"-seed={_SEED}",
+            f"-seed={seed}",
             f"-max_total_time={max(1, round(seconds))}",
             f"-max_len={_LONGEST}",
             "-timeout=60",
@@ -85,7 +85,7 @@ def _fuzz(name: str, seconds: float, keep: bool) -> Outcome:
             shutil.copy(path, CORPUS / name / path.name)
         if keep:
             _keep(Path(found), CORPUS / name)
-        return _outcome(name, done, [path.name for path in broke])
+        return _outcome(name, done, broke)
 
 
 def _seeds(name: str) -> list[Path]:
@@ -103,13 +103,16 @@ def _keep(found: Path, corpus: Path) -> None:
             shutil.copy(path, corpus / path.name[:12])
 
 
-def _outcome(name: str, done: subprocess.CompletedProcess[str], broke: Sequence[str]) -> Outcome:
+def _outcome(name: str, done: subprocess.CompletedProcess[str], broke: Sequence[Path]) -> Outcome:
     said = done.stdout + done.stderr
     stats = {key: int(value) for key, value in _STAT.findall(said)}
     covered = [int(branches) for branches, _ in _COVERED.findall(said)]
     problem = ""
     if done.returncode or broke:
-        problem = f"{', '.join(broke) or f'exit status {done.returncode}'}\n{said[-3000:]}"
+        # the input itself, since the machine that found it may be gone; stdout ends in the traceback
+        inputs = "".join(f"{path.name}: {path.read_bytes()!r}\n" for path in broke)
+        what = inputs or f"exit status {done.returncode}\n"
+        problem = f"{what}{done.stdout[-3000:]}\n{done.stderr[-500:]}"
     return Outcome(
         name,
         stats.get("number_of_executed_units", 0),
@@ -124,6 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description=main.__doc__)
     parser.add_argument("readers", nargs="*", help="some of them only")
     parser.add_argument("--seconds", type=float, default=180, help="for all of them together")
+    parser.add_argument("--seed", type=int, default=_SEED, help="another one tries other inputs")
     parser.add_argument("--keep", action="store_true", help="take new paths into the corpus")
     parser.add_argument("--one", metavar="READER", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
@@ -141,7 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"{'reader':<26}{'tried':>10}{'new paths':>11}{'branches':>10}")
     with ThreadPoolExecutor(workers) as pool:
         outcomes = []
-        for one in pool.map(lambda name: _fuzz(name, share, options.keep), names):
+        for one in pool.map(lambda name: _fuzz(name, share, options.seed, options.keep), names):
             outcomes.append(one)
             print(f"{one.name:<26}{one.tried:>10,}{one.new:>11,}{one.covered:>10,}", flush=True)
     broke = [one for one in outcomes if one.problem or not one.tried]

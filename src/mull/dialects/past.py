@@ -60,7 +60,7 @@ class AnswerReader:
         """
         key = None
         if self._writer is None:
-            key = self._target.dialect, _encode(response)
+            key = self._target.dialect, _content_key(response)
             if (known := _READ.get(key)) is not None:
                 return known
         message = self._message(self._interpreter(self._target).whole(response), where)
@@ -101,6 +101,17 @@ class AnswerReader:
                 "give the model that wrote it, or none"
             )
         return message
+
+
+def _content_key(response: dict[str, Any]) -> bytes:
+    """The response as bytes, equal where the response is.
+
+    msgpack is four times as fast as JSON, but its numbers end at 64 bits; a client's need not.
+    """
+    try:
+        return _encode(response)
+    except OverflowError:
+        return msgspec.json.encode(response)
 
 
 @cache
