@@ -109,7 +109,7 @@ def _outcome(name: str, done: subprocess.CompletedProcess[str], broke: Sequence[
     covered = [int(branches) for branches, _ in _COVERED.findall(said)]
     problem = ""
     if done.returncode or broke:
-        # the input itself, since the machine that found it may be gone; stdout ends in the traceback
+        # with the input, since its machine may be gone; the traceback is at the end of stdout
         inputs = "".join(f"{path.name}: {path.read_bytes()!r}\n" for path in broke)
         what = inputs or f"exit status {done.returncode}\n"
         problem = f"{what}{done.stdout[-3000:]}\n{done.stderr[-500:]}"
