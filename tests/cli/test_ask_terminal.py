@@ -272,7 +272,7 @@ def test_a_stop_in_the_middle_of_a_thought_leaves_the_terminal_as_it_was(ask):
 
 def test_a_question_about_a_tool_is_answered_by_a_number(ask):
     """The terminal has not answered yet, and its echo is back when somebody is asked."""
-    replies = [calls(think(THOUGHT), call("run", command="echo ran")), reply()]
+    replies = [calls(think(THOUGHT), call("run", command="touch a; echo ran")), reply()]
     with ScriptedServer(replies) as server:
         terminal = ask(server, "--tools", "run", silent=True)
         terminal.wait_for("reason for no:")

@@ -114,12 +114,12 @@ def test_what_a_stopped_command_printed_stays_on_the_screen(converse):
 
 
 def test_a_command_stands_on_the_screen_once_when_it_is_asked_about(converse):
-    with ScriptedServer([calls(call("run", command="echo hello")), answer(say("Ok."))]) as server:
+    with ScriptedServer([calls(call("run", command="touch hello")), answer(say("Ok."))]) as server:
         terminal = converse(server)
         terminal.say("go")
         terminal.wait_for("❯ 1. Yes")
         said = terminal.text.partition("Run this command?")[0]
-        assert said.count("echo hello") == 1
+        assert said.count("touch hello") == 1
         assert "Running tools" not in terminal.text
         assert "waiting for you" in terminal.text
         terminal.press("enter")

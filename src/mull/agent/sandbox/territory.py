@@ -77,7 +77,7 @@ class Territory:
     """A working folder and the rules for it."""
 
     def __init__(self, root: Path, rules: Sequence[Rule] = ()) -> None:
-        self.root = str(root)
+        self.root: str = str(root)
         denied = [rule for rule in rules if rule.effect == "deny" and rule.argument is not None]
         self._unread = _Denied("read", denied, self.root)
         self._unwritten = [_Denied(tool, denied, self.root) for tool in ("edit", "write")]
