@@ -231,6 +231,7 @@ BEDROCK = "amazon-bedrock/us.anthropic.claude-"
 def test_who_reads_whose_thoughts_depends_on_the_endpoint(before, after, is_read):
     told = [resolve(name, catalog=CATALOG) for name in (before, after)]
     assert switched(*told)[0] is is_read
+    assert switched(*told, open_chain=True)[0] is is_read
 
 
 def test_thoughts_of_another_account_are_not_read():

@@ -53,6 +53,23 @@ def test_a_conversation_through_a_pipe_has_no_escape_at_all():
     assert lines.index("You: second") < lines.index("␛[31mBye.")
 
 
+def test_it_ends_quietly_when_nobody_reads_it():
+    reading, writing = os.pipe()
+    os.close(reading)
+    with ScriptedServer([answer(say("Never read."))]) as server:
+        command = [*MULL, "--plain", "-m", "openai-compatible/thinker", "--base-url", server.url]
+        done = subprocess.run(
+            command,
+            input=b"/help\na question\n",
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            timeout=PATIENCE,
+            check=False,
+        )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_the_end_of_the_input_is_the_end_of_the_talk():
     with ScriptedServer([answer(say("Only one."))]) as server:
         done = piped(server, "a question without a newline")

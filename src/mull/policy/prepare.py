@@ -325,7 +325,7 @@ def _settle(made: Made, target: Target, options: RequestOptions) -> _Settled:
     thought = planned.thinks
     if planned.minds_size or is_full(window_of(target, snapshot), count.estimate):
         planned = plan(target, snapshot, **limits, used=count.estimate)
-    reason = _chain_lacks_thought(view, target, planned)
+    reason = _chain_lacks_thought(view, rules, target, planned)
     reason = reason or forced_tools_stop_thinking(options, target, planned)
     if reason:
         planned = plan_least(target, snapshot, **limits, used=count.estimate)
@@ -445,12 +445,14 @@ def _name_notes(asked: RequestOptions, sent: RequestOptions) -> list[Note]:
     ]
 
 
-def _chain_lacks_thought(view: LogView, target: Target, planned: Planned) -> str | None:
+def _chain_lacks_thought(
+    view: LogView, rules: Rules, target: Target, planned: Planned
+) -> str | None:
     if planned.plan.writer not in CHAIN_STARTS_WITH_THOUGHT or planned.plan.state != "on":
         return None
     if not target.facts.can_stop_thinking:
         return None
-    lacks = chain_lacks_thought(view.last_turn, target.origin)
+    lacks = chain_lacks_thought(view.last_turn, rules)
     if not lacks and not (view.lost_in_last_turn and is_open_chain(view.last_turn)):
         return None
     return (

@@ -204,9 +204,10 @@ def _last_heard(messages: Sequence[Message]) -> Message | None:
     return next((message for message in reversed(messages) if not message.is_spoken), None)
 
 
-def chain_lacks_thought(turn: Sequence[Message], origin: Origin) -> bool:
-    """Whether the turn is an open tool chain that the origin did not start with thinking, or did
-    not make alone: to an endpoint a chain is one answer, whose later calls need no new thinking.
+def chain_lacks_thought(turn: Sequence[Message], rules: Rules) -> bool:
+    """Whether the turn is an open tool chain that does not start with thinking that the target can
+    read, or has answers it cannot: to an endpoint a chain is one answer, whose later calls need no
+    new thinking.
     """
     if not is_open_chain(turn):
         return False
@@ -216,7 +217,7 @@ def chain_lacks_thought(turn: Sequence[Message], origin: Origin) -> bool:
     first = answers[0].blocks[0] if answers[0].blocks else None
     if not isinstance(first, ThinkingBlock) or (first.signature is None and first.redacted is None):
         return True
-    return any(answer.origin not in (None, origin) for answer in answers)
+    return any(answer.origin and not rules.is_own(answer.origin) for answer in answers)
 
 
 def keep_for(place: Standing, rules: Rules, *, in_chain: bool) -> Keep:

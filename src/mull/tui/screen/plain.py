@@ -69,7 +69,7 @@ class PlainFront:
     def refresh(self) -> None:
         """Write what is finished."""
         if self._soon is None:
-            self._soon = asyncio.get_running_loop().call_soon(self._write)
+            self._soon = asyncio.get_running_loop().call_soon(self._write_now)
 
     def clear(self) -> None:
         """There is no screen to clear: output continues below."""
@@ -224,6 +224,12 @@ class PlainFront:
     async def _read(self, prompt: str) -> str | None:
         print(neutralise(prompt), end="", flush=True)
         return await self._lines.read()
+
+    def _write_now(self) -> None:
+        try:
+            self._write()
+        except BrokenPipeError:  # nobody reads any more: the next line says so to `main`
+            self.leave()
 
     def _write(self) -> None:
         if self._soon is not None:
