@@ -79,7 +79,7 @@ def test_modes_go_round_by_one_key_and_edits_are_accepted(converse):
     replies = [
         calls(call("write", path="a.txt", content="x")), answer(say("Written.")),
         calls(call("run", command="touch b.txt")), answer(say("No.")),
-        calls(call("run", command="touch c.txt; sleep 600", background=True)), answer(say("Serving.")),
+        calls(call("run", command="touch c; sleep 600", background=True)), answer(say("Serving.")),
     ]  # fmt: skip
     with ScriptedServer(replies) as server:
         terminal = converse(server)
@@ -100,7 +100,7 @@ def test_modes_go_round_by_one_key_and_edits_are_accepted(converse):
         terminal.wait_for("Serving.")
         terminal.wait_idle()
         terminal.say("/jobs")
-        terminal.wait_for(re.compile(r"1 +running for \d+ s +touch c\.txt; sleep 600"))
+        terminal.wait_for(re.compile(r"1 +running for \d+ s +touch c; sleep 600"))
         terminal.say("/jobs end 1")
         terminal.wait_for("ended, exit status")
         terminal.press("s-tab")
