@@ -450,7 +450,7 @@ def _from_envelopes(message: Message, unseal: Unseal, unknown: Unknown) -> tuple
     if not opened:
         if unknown == "trusted" and not any(map(is_envelope, carriers)):
             blocks = tuple(map(_with_provider_id, message.blocks))
-            is_whole = bool(carriers or message.thinking)
+            is_whole = bool(carriers or message.thinking) or _is_opaque(message)
             return replace(message, blocks=blocks, origin=None), "given" if is_whole else "unknown"
         bare = tuple(
             map(_with_provider_id, without_carriers(message.blocks, thoughts=unknown != "bare"))
@@ -464,6 +464,11 @@ def _from_envelopes(message: Message, unseal: Unseal, unknown: Unknown) -> tuple
     visible = without_carriers(message.blocks, thoughts=False)
     blocks = tuple(_in_place(held, calls, visible))
     return replace(message, blocks=blocks, origin=opened[0].origin), "found"
+
+
+def _is_opaque(message: Message) -> bool:
+    """Whether the message has only what its client's provider understands."""
+    return all(isinstance(block, OpaqueBlock) for block in message.blocks)
 
 
 def _moved(before: Message, after: Message) -> dict[str, str]:
