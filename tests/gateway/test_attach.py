@@ -857,6 +857,12 @@ def test_what_is_sent_of_an_answer_that_nobody_knows(unknown: Unknown, expected:
     assert not attached.notes[0].warning
 
 
+def test_of_what_only_its_provider_understands_nothing_is_missing():
+    attached = Desk().back([assistant(SEARCHED)], unknown="trusted")
+    assert attached.messages == (assistant(SEARCHED),)
+    assert not attached.notes
+
+
 @pytest.mark.parametrize("unknown", ["bare", "readable", "trusted"])
 def test_nobody_is_sent_an_envelope(unknown):
     for key in (b"k" * 32, b"lost"):
