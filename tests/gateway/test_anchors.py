@@ -271,6 +271,11 @@ def test_an_answer_after_another_call_is_not_found():
     assert found([user("q"), CALL, RESULT, DONE], [user("p"), two, RESULT, DONE]) == {"after"}
 
 
+def test_two_answers_to_the_same_results_have_places_of_their_own():
+    other = assistant(TextBlock("Done, I think."))
+    assert not found([user("q"), CALL, RESULT, DONE], [user("p"), CALL, RESULT, other])
+
+
 def test_only_what_directly_follows_the_results_is_found_by_its_place():
     once = [user("q"), CALL, RESULT, DONE]
     assert not found(once, [user("p"), CALL, RESULT, DONE, user("again"), DONE])
@@ -355,6 +360,8 @@ def test_names_of_two_kinds_are_two_names():
         ("thread-id", True),
         ("conversation_id", True),
         ("x-sessionid", True),
+        ("x-openwebui-chat-id", True),
+        ("x-openwebui-user-id", True),
         ("x-session-affinity", False),
         ("x-request-id", False),
         ("obsession-id", False),

@@ -284,6 +284,47 @@ def test_an_upstream_that_breaks_off_never_looks_finished():
     assert b'"error"' in answer.body
 
 
+@pytest.mark.parametrize("how", ["breaks off", "left"])
+def test_an_answer_that_broke_off_is_not_taken_for_another_with_the_same_text(how):
+    """Its client has all of its text, and drops its thinking."""
+
+    def chunks(thought):
+        deltas = ({"reasoning_content": thought}, {"content": "Milk."})
+        return [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    said = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "Milk."}]
+    after = {"model": "m", "messages": [*said, {"role": "user", "content": "and?"}]}
+    gate = Gate()
+    replies = [
+        Reply.events(*chunks("Mine."), CUT if how == "breaks off" else gate),
+        Reply.events(*chunks("Another's."), end),
+        Reply.events(*chunks("Next."), end),
+    ]
+
+    async def run(app, server):
+        path, got = "/v1/chat/completions", asyncio.Event()
+
+        def sent(message):
+            if b"Milk." in message.get("body", b""):
+                got.set()
+
+        leave = got.wait if how == "left" else None
+        await ask(app, "POST", path, STREAMED, leave=leave, sent=sent)
+        if how == "left":
+            await asyncio.to_thread(server.requests[0].wait_left)
+            gate.open()
+        await ask(app, "POST", path, QUESTION)
+        answer = await ask(app, "POST", path, json.dumps(after).encode())
+        await app._gateway.close()
+        return answer
+
+    with ScriptedServer(replies) as server:
+        answer = asyncio.run(run(app_for(server.url), server))
+    assert b"Another's." not in server.requests[-1].body
+    assert "nothing to tell them apart" in answer.headers["x-mull-notes"]
+
+
 def test_a_client_that_goes_away_ends_the_upstreams_work():
     gate = Gate()
     chunk = {"choices": [{"index": 0, "delta": {"content": "Hm"}}]}

@@ -255,6 +255,16 @@ def sealed_by(key: bytes, answer: str = "other") -> str:
     return text
 
 
+@pytest.mark.parametrize("text", ["Hello!", "Bye."])
+def test_a_carrier_that_all_answers_of_a_server_have_proves_nothing(text):
+    desk = Desk()
+    desk.answer([user("hi")], ThinkingBlock("Another's.", signature="all"), HELLO)
+    own = (ThinkingBlock("Mine.", signature="all"), TextBlock(text))
+    attached = desk.back([user("hi"), assistant(*own)], unknown="trusted")
+    assert attached.messages[1].blocks == own
+    assert attached.records == {}
+
+
 def test_an_envelope_that_opens_is_not_another_answer_that_looks_alike():
     """Also if its own record is gone: it holds the thinking itself."""
     desk = Desk("openai-chat")
@@ -549,6 +559,13 @@ def test_pieces_before_and_after_a_question_are_two_answers():
     assert len(answers(attached)) == 2
 
 
+def test_the_same_answer_before_and_after_a_strange_result_is_two_answers():
+    desk = Desk()
+    given = desk.answer([user("hi")], thinking("a"), HELLO)
+    attached = desk.back([user("hi"), given, result(ONE), given], unknown="trusted")
+    assert [one.role for one in attached.messages] == ["user", "assistant", "tool", "assistant"]
+
+
 def test_the_same_call_twice_is_two_answers():
     """Of an upstream that gives every call the same id, and does not think."""
     desk = Desk()
@@ -804,8 +821,10 @@ def test_of_the_envelopes_of_two_answers_in_one_message_the_first_counts():
 
 
 def test_a_reference_without_its_record_restores_nothing():
-    answer = opened(ThinkingBlock("Hm.", encrypted=envelope({}, {})), HELLO)
-    assert answer.blocks == (HELLO,)
+    referring = ThinkingBlock("Hm.", encrypted=envelope({}, {}))
+    attached = Desk().back([assistant(referring, HELLO)])
+    assert attached.messages == (assistant(HELLO),)
+    assert notes(attached) == NOT_FOUND
 
 
 # Answers that nobody knows.
@@ -836,6 +855,12 @@ def test_what_is_sent_of_an_answer_that_nobody_knows(unknown: Unknown, expected:
         return
     assert notes(attached) == NOT_FOUND
     assert not attached.notes[0].warning
+
+
+def test_of_what_only_its_provider_understands_nothing_is_missing():
+    attached = Desk().back([assistant(SEARCHED)], unknown="trusted")
+    assert attached.messages == (assistant(SEARCHED),)
+    assert not attached.notes
 
 
 @pytest.mark.parametrize("unknown", ["bare", "readable", "trusted"])

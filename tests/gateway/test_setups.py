@@ -44,7 +44,7 @@ def exported(name: str, reach: Reach) -> dict[str, str]:
 def test_a_shell_that_reads_the_lines_has_the_variables_of_a_run(name):
     environ = exported(name, PLAIN)
     wiring = SETUPS[name].wire(PLAIN)
-    given = {key: value for key, value in wiring.variables.items() if value != HOME}
+    given = {key: value for key, value in wiring.variables.items() if HOME not in value}
     assert given.items() <= environ.items()
     assert not environ.keys() & {*wiring.removed}
 
@@ -54,7 +54,7 @@ def test_a_token_comes_from_its_variable(name):
     assert "secret" not in "\n".join(setup_lines(SETUPS[name], GUARDED))
     environ = exported(name, GUARDED)
     wired = SETUPS[name].wire(GUARDED._replace(token="secret")).variables
-    given = {key: value for key, value in wired.items() if value != HOME}
+    given = {key: value for key, value in wired.items() if HOME not in value}
     assert {key: environ[key] for key in given} == given
 
 
@@ -82,6 +82,15 @@ def test_codex_reads_the_lines_as_the_arguments_of_a_run(name):
 def test_without_tokens_codex_needs_no_variable():
     read = tomllib.loads("\n".join(setup_lines(SETUPS["codex"], PLAIN)))
     assert "env_key" not in read["model_providers"]["mull"]
+
+
+def test_qwen_code_is_told_the_window_where_it_is_known():
+    wiring = SETUPS["qwen-code"].wire(PLAIN)
+    assert wiring.variables["QWEN_CODE_SYSTEM_DEFAULTS_PATH"] == f"{HOME}/defaults.json"
+    defaults = json.loads(wiring.files["defaults.json"])
+    assert defaults == {"model": {"generationConfig": {"contextWindowSize": 262_144}}}
+    assert wiring.files["defaults.json"] in setup_lines(SETUPS["qwen-code"], PLAIN)[0]
+    assert not SETUPS["qwen-code"].wire(Reach(URL, "kimi")).files
 
 
 @given(names)

@@ -49,7 +49,9 @@ __all__ = [
     "call_key",
     "carrier_key",
     "carriers_of",
+    "has_thoughts",
     "identify",
+    "is_carrier",
     "is_place",
     "is_proof",
     "is_said",
@@ -65,7 +67,7 @@ _KINDS = ("answer", "carrier", "call", "thought", "after", "turn", "session")
 """The kinds of keys, those that prove most first."""
 _PROOFS = ("answer", "carrier", "call")
 _SAID = ("turn", "session")
-_SESSION = re.compile(r"(?:^|[-_])(?:session|conversation|thread)[-_]?id$")
+_SESSION = re.compile(r"(?:^|[-_])(?:session|conversation|thread|chat|user)[-_]?id$")
 _NAMES = (
     "session_id",
     "conversation_id",
@@ -94,7 +96,7 @@ NOBODY = Identity()
 
 
 def session_in(headers: Mapping[str, str]) -> str:
-    """The session that the headers name; empty if they name none."""
+    """The session and user that the headers name; empty if they name none."""
     named = {name: value for name, value in headers.items() if _SESSION.search(name)}
     return _encode(named).decode() if named else ""
 
@@ -136,6 +138,11 @@ def strength(key: str) -> int:
 def is_proof(key: str) -> bool:
     """Whether only the answer on record has this key, whatever was said."""
     return _kind(key) in _PROOFS
+
+
+def is_carrier(key: str) -> bool:
+    """Whether the key goes by a carrier."""
+    return _kind(key) == "carrier"
 
 
 def is_place(key: str) -> bool:
@@ -201,6 +208,11 @@ def same_calls(one: Message, other: Message) -> bool:
 def same_thoughts(one: Message, other: Message) -> bool:
     """Whether the readable thinking is equal, however it is divided into blocks."""
     return _thoughts(one.blocks) == _thoughts(other.blocks)
+
+
+def has_thoughts(one: Message, other: Message) -> bool:
+    """Whether the readable thinking of the other is all or a part of that of the one."""
+    return _thoughts(other.blocks) in _thoughts(one.blocks)
 
 
 def _thoughts(blocks: Iterable[Block]) -> str:

@@ -30,6 +30,8 @@ from mull.gateway.anchors import (
     call_key,
     carrier_key,
     carriers_of,
+    has_thoughts,
+    is_carrier,
     is_place,
     is_proof,
     is_said,
@@ -212,19 +214,24 @@ class _Claim(NamedTuple):
 
 def _claims(message: Message, wanted: Wanted, found: Records) -> Iterator[_Claim]:
     """The records that a message may be restored from, best first."""
-    keys = [key for key in (*wanted.row, *wanted.own) if found.get(key) is not None]
-    if not keys:
-        return
     proves = any(key.startswith("answer:") for key in wanted.own)
-    for key in sorted(keys, key=strength):
-        kept = found[key]
-        if kept is not None and (is_proof(key) or not (proves or _contradicts(message, kept))):
+    for key in (*wanted.own, *wanted.row):
+        kept = found.get(key)
+        if kept is None or (is_carrier(key) and _thinks_otherwise(message, kept)):
+            continue
+        if is_proof(key) or not (proves or _contradicts(message, kept)):
             yield _Claim(key, kept)
 
 
 def _has_several(keys: Iterable[str], found: Records) -> bool:
     """Whether one of the keys has several records."""
     return any(key in found and found[key] is None for key in keys)
+
+
+def _thinks_otherwise(message: Message, kept: Kept) -> bool:
+    """Whether the message, which may be a piece of an answer, has thinking that the record has not.
+    Some servers give all answers the same carrier, which then proves nothing."""
+    return not has_thoughts(Message(role="assistant", blocks=kept.blocks), message)
 
 
 def _contradicts(message: Message, kept: Kept) -> bool:
@@ -351,7 +358,7 @@ def _rows(
         row, wanted = zip(*run, strict=True)
         if is_answer and any(key in found for key in wanted[-1].row):
             proofs = (key for piece in wanted for key in piece.own if is_proof(key))
-            row, wanted = (_one(row),), (Wanted((*wanted[-1].row, *proofs)),)
+            row, wanted = (_one(row),), (Wanted((*proofs, *wanted[-1].row)),)
         joined += row
         joined_keys += wanted
     return joined, joined_keys
@@ -443,7 +450,7 @@ def _from_envelopes(message: Message, unseal: Unseal, unknown: Unknown) -> tuple
     if not opened:
         if unknown == "trusted" and not any(map(is_envelope, carriers)):
             blocks = tuple(map(_with_provider_id, message.blocks))
-            is_whole = bool(carriers or message.thinking)
+            is_whole = bool(carriers or message.thinking) or _is_opaque(message)
             return replace(message, blocks=blocks, origin=None), "given" if is_whole else "unknown"
         bare = tuple(
             map(_with_provider_id, without_carriers(message.blocks, thoughts=unknown != "bare"))
@@ -457,6 +464,11 @@ def _from_envelopes(message: Message, unseal: Unseal, unknown: Unknown) -> tuple
     visible = without_carriers(message.blocks, thoughts=False)
     blocks = tuple(_in_place(held, calls, visible))
     return replace(message, blocks=blocks, origin=opened[0].origin), "found"
+
+
+def _is_opaque(message: Message) -> bool:
+    """Whether the message has only what its client's provider understands."""
+    return all(isinstance(block, OpaqueBlock) for block in message.blocks)
 
 
 def _moved(before: Message, after: Message) -> dict[str, str]:

@@ -94,6 +94,7 @@ class Job:
         self._trials = Trials(order, gateway.cooldowns)
         self._passed_over: list[str] = []
         self._rest: Wire | None = None
+        self._is_kept = False
         if self._trials.route is not order[0]:
             self._passed_over.append(f"{order[0].target.name} failed recently")
         self._take(drafts.make(self._trials.route))
@@ -152,27 +153,31 @@ class Job:
             await self._gateway.accounts.admit(self)
         size = 0
         with Observed(self._gateway.observers, self) as observed:
-            async with aclosing(self._answered()) as batches:
-                async for arrived in batches:
-                    batch = arrived if len(arrived) <= 1 else join_deltas(arrived)
-                    size += _size_of(batch)
-                    if size > MOST_ANSWER:
-                        batch = [Failed(_ENDLESS)]
-                    if self._refused:
-                        await self._gateway.forget(self.client, self._refused)
-                        self._refused = []
-                    events = self._relay.translate(batch)
-                    if not events:
-                        continue
-                    if isinstance(events[-1], Finished):
-                        await self._remember()
-                    observed.emitted(events)
-                    if self._hides_thinking:
-                        events = [one for one in events if not isinstance(one, _THINKING)]
-                    if events:
-                        yield events
-                    if size > MOST_ANSWER:
-                        return
+            try:
+                async with aclosing(self._answered()) as batches:
+                    async for arrived in batches:
+                        batch = arrived if len(arrived) <= 1 else join_deltas(arrived)
+                        size += _size_of(batch)
+                        if size > MOST_ANSWER:
+                            batch = [Failed(_ENDLESS)]
+                        if self._refused:
+                            await self._gateway.forget(self.client, self._refused)
+                            self._refused = []
+                        events = self._relay.translate(batch)
+                        if not events:
+                            continue
+                        if isinstance(events[-1], Finished):
+                            await self._remember()
+                        observed.emitted(events)
+                        if self._hides_thinking:
+                            events = [one for one in events if not isinstance(one, _THINKING)]
+                        if events:
+                            yield events
+                        if size > MOST_ANSWER:
+                            return
+            finally:
+                if not self._is_kept and self._relay.upstream.text:
+                    await self._gateway.remember(self, self._relay, is_whole=False)
 
     async def _answered(self) -> AsyncGenerator[Sequence[Event], None]:
         """The answer of the first target that gives one."""
@@ -241,6 +246,7 @@ class Job:
         """Called when the end of the answer has been written, before it is sent to the client."""
 
     async def _remember(self) -> None:
+        self._is_kept = True
         self._add_notes(await self._gateway.remember(self, self._relay))
 
     def _add_notes(self, notes: Iterable[Note]) -> None:

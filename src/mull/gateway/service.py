@@ -246,10 +246,13 @@ class Gateway:
             with self._store("write"):
                 await self.memory.keep(client.scope, keys, kept_to(bare))
 
-    async def remember(self, job: Job, relay: Relay) -> tuple[Note, ...]:
+    async def remember(self, job: Job, relay: Relay, *, is_whole: bool = True) -> tuple[Note, ...]:
         """Store an answer, so that it is found when the client sends it back; return a note if it
-        cannot be stored."""
+        cannot be stored. One that broke off is stored because its client may have all of its text:
+        it must not be taken for another that says the same. It proves nothing by its ids."""
         keys, kept = relay.keep(job.past)
+        if not is_whole:
+            keys = [key for key in keys if not is_proof(key)]
         with self._store("write"):
             await self.memory.keep(job.client.scope, keys, kept_to(kept))
             return ()

@@ -110,7 +110,7 @@ def _exports(wiring: Wiring) -> Iterator[str]:
     for name in wiring.removed:
         yield f"unset {name}"
     for name, value in wiring.variables.items():
-        if value != HOME:
+        if HOME not in value:
             yield f"export {name}={_shell(value)}"
 
 
@@ -261,18 +261,25 @@ def _gemini_lines(reach: Reach) -> list[str]:
 
 
 def _qwen_code(reach: Reach) -> Wiring:
-    return Wiring(
-        {
-            "OPENAI_BASE_URL": reach.v1,
-            "OPENAI_API_KEY": reach.key,
-            "OPENAI_MODEL": reach.model,
-        },
-        ("--auth-type", "openai"),
-    )
+    """The window is among the defaults, because the user's own settings are a file of the same
+    kind."""
+    variables = {
+        "OPENAI_BASE_URL": reach.v1,
+        "OPENAI_API_KEY": reach.key,
+        "OPENAI_MODEL": reach.model,
+    }
+    files = {}
+    if reach.window:
+        variables["QWEN_CODE_SYSTEM_DEFAULTS_PATH"] = f"{HOME}/defaults.json"
+        about = {"generationConfig": {"contextWindowSize": reach.window}}
+        files["defaults.json"] = json.dumps({"model": about})
+    return Wiring(variables, ("--auth-type", "openai"), files=files)
 
 
 def _qwen_lines(reach: Reach) -> list[str]:
-    return [*_exports(_qwen_code(reach)), "qwen --auth-type openai"]
+    wiring = _qwen_code(reach)
+    known = [f"# in ~/.qwen/settings.json: {text}" for text in wiring.files.values()]
+    return [*known, *_exports(wiring), "qwen --auth-type openai"]
 
 
 def _opencode(reach: Reach) -> Wiring:
