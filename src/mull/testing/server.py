@@ -28,8 +28,8 @@ __all__ = ["CUT", "RESET", "STALL", "Gate", "Pause", "Recorded", "Reply", "Scrip
 
 
 _LONGEST_HEAD = 64 * 1024
-_LET_IN = 100
-"""Event loop iterations in which an accepted connection is taken over."""
+_LET_IN = 10
+"""Event loop iterations in which an accepted connection is certainly taken over."""
 
 
 class Gate:
@@ -237,9 +237,9 @@ class ScriptedServer:
 
     async def _stop(self) -> None:
         assert self._server is not None
+        for listening in self._server.sockets:
+            self._loop.remove_reader(listening.fileno())
         for _ in range(_LET_IN):  # asyncio would forget a connection that is just being accepted
-            if _others() <= self._tasks:
-                break
             await asyncio.sleep(0)
         self._server.close()
         left = _others()
