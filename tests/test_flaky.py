@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import pytest_timeout
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools import flaky
+
+from time_limits import SecondLimit
 
 EVERY_SECOND_TIME = """
 import sys
@@ -110,6 +113,11 @@ def test_that_no_exception_ends():
 def test_after():
     pass
 """
+
+
+def test_every_test_here_has_both_limits(pytestconfig, request):
+    assert 0 < pytest_timeout._get_item_settings(request.node).timeout <= 60
+    assert any(isinstance(one, SecondLimit) for one in pytestconfig.pluginmanager.get_plugins())
 
 
 def run_pytest(folder, *words):

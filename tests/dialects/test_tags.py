@@ -675,8 +675,24 @@ def test_hermes_arguments_may_hold_the_closing_tag():
 def test_hermes_calls_may_lack_their_closing_tag():
     for body in ('{"name":"f"}\n', '{"name":"f","arguments":null}'):
         assert split(f"<tool_call>{body}", (HERMES,)) == [("tool_call", "", "f", None)]
-    assert split('<tool_call>{"name":"f', (HERMES,)) == [("text", '<tool_call>{"name":"f')]
-    assert split("<tool_call>\n", (HERMES,)) == [("text", "<tool_call>\n")]
+    for text in ('<tool_call>{"name":"f', "<tool_call>\n", '<tool_call>{"name":"f","arguments":{'):
+        assert split(f"<think>so</think>{text}") == [("thinking", "so"), ("text", text)]
+
+
+@pytest.mark.parametrize("before", ["", "\n\n"])
+def test_a_hermes_call_cut_off_is_no_answer_where_nothing_else_has_its_marks(before):
+    """Whatever of it has arrived: with its name and the beginning of its arguments, or without."""
+    whole = hermes('{"name": "look", "arguments": {"word": "a </b> c"}}')
+    for end in range(2, len(whole)):
+        text = before + whole[:end]
+        pieces = split(text, (HERMES,))
+        assert not "".join(piece[1] for piece in pieces if piece[0] == "text").strip(), text
+        call = next(piece for piece in pieces if piece[0] == "tool_call")
+        assert call[2] == ("look" if '"look"' in text else None)
+        assert call[1] in whole
+        assert '"word": "a </b> c"' not in text or '"word": "a </b> c"' in call[1]
+    assert split("<tool_call>{so", (HERMES,)) == [("text", "<tool_call>{so")]
+    assert split("1 <", (HERMES,)) == [("text", "1 <")]
 
 
 # --- properties --------------------------------------------------------------------------------

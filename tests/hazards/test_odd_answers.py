@@ -63,9 +63,9 @@ def ask(capsys, monkeypatch):
     return ask
 
 
-def stream(*deltas):
+def stream(*deltas, ending="stop"):
     choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
-    choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
+    choices.append({"index": 0, "delta": {}, "finish_reason": ending})
     return Reply.events(*({"choices": [choice]} for choice in choices), "[DONE]")
 
 
@@ -224,6 +224,8 @@ def test_a_rest_before_a_call_is_no_answer(field):
         ("openai-compatible/thinker", "<mm:think>", "</mm:think>"),
         ("openrouter/minimax/minimax-m3", "<mm:think>", "</mm:think>"),
         ("vllm/MiniMax-M3", "<mm:think>", "</mm:think>"),
+        ("lmstudio/exaone-deep-7.8b", "<thought>", "</thought>"),
+        ("openai-compatible/gemini-3-pro", "<thought>", "</thought>"),
         ("llama.cpp/Seed-OSS-36B", "<seed:think>", "</seed:think>"),
         ("sglang/command-a-reasoning", "<|START_THINKING|>", "<|END_THINKING|>"),
         ("vllm/mistralai/Magistral-Small-2509", "[THINK]", "[/THINK]"),
@@ -235,6 +237,19 @@ def test_the_tags_that_some_models_have_are_tags_everywhere(ask, model, opener, 
             reply = stream(*({"content": part} for part in parts))
             shown = json.loads(ask(model, reply, "--json")[0])
             assert (shown["text"].strip(), shown["thinking"]) == ("Answer", "a thought")
+
+
+CALL = '<tool_call>\n{"name": "look", "arguments": {"word": "mill"}}\n</tool_call>'
+
+
+@pytest.mark.parametrize("arrived", [*range(2, len(CALL), 3), len(CALL)])
+def test_a_call_of_the_embedded_model_that_its_limit_cut_off_is_no_answer(arrived):
+    one = decoder(mull.resolve("local/smollm2"))
+    body = b"".join(stream({"content": CALL[:arrived]}, ending="length").steps)
+    events = one.feed(body) + one.close()
+    message = assemble(events)
+    assert (message.text, message.status) == ("", "truncated")
+    assert [call.name for call in message.tool_calls] == ["look"] * ('"look"' in CALL[:arrived])
 
 
 # Frames

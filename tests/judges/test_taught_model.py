@@ -172,6 +172,19 @@ def test_no_answer_holds_a_mark(prompt, tmp_path):
                 assert message.usage.reasoning <= message.usage.output, way
 
 
+@pytest.mark.parametrize("most", range(1, 28))
+def test_a_call_that_its_limit_cuts_off_is_no_answer(most, tmp_path):
+    settings = {"reasoning.effort": "none"}
+    limits = {"max_tokens": most, "max_rounds": 1}
+    tools = taught_tools(tmp_path)
+    with Conversation(
+        MODEL, settings=settings, tools=tools, tool_choice="required", **limits
+    ) as talk:
+        talk.ask("Which files are here?")
+        assert talk.messages[-1].status == "truncated"
+        assert not MARK.search(talk.messages[-1].text)
+
+
 def test_what_is_counted_as_thinking_is_the_thought(server):
     """By the server's running count; by its tokenizer, the text alone has nearly as many."""
     running = server.ensure()

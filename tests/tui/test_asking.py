@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loops import run_moved
 from mull.agent.tools.approve import ApprovalAnswer, ApprovalRequest
 from mull.agent.tools.tool import Preview
 from mull.tui.conversation.approving import FrontApprover
@@ -165,27 +166,26 @@ def test_an_answer_in_own_words_needs_words():
     assert asked(question, lambda asking: asking.confirm("2")) == ("own", "2")
 
 
-def test_a_question_listens_when_nobody_has_typed_for_a_while(monkeypatch):
-    monkeypatch.setattr(module, "QUIET", 0.05)
+def test_a_question_listens_when_nobody_has_typed_for_a_while():
     question = Question("Run it?", ROWS)
     seen = []
 
-    async def ask():
-        lent, opened = [], asyncio.Event()
-        asking = Asking(lambda: asking.is_open and opened.set(), lent.append)
+    async def ask(loop):
+        lent = []
+        asking = Asking(lambda: None, lent.append)
         task = asyncio.create_task(asking.choose(question))
         for _ in range(4):
-            await asyncio.sleep(0.02)
+            await loop.advance(0.9 * module.QUIET)
             asking.pressed()
             seen.append((asking.is_open, text_of(asking.drawing(BARE, 50, 20)), [*lent]))
-        await opened.wait()
+        await loop.advance(1.1 * module.QUIET)
         asking.pressed()
         seen.append((asking.is_open, [*lent]))
         asking.confirm("")
         answer = await task
         return answer, lent
 
-    answer, lent = asyncio.run(ask())
+    answer, lent = run_moved(ask)
     assert seen[:4] == [(False, "Run it? …", [])] * 4
     assert seen[4] == (True, [""])
     assert answer == ("yes", "")

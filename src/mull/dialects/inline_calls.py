@@ -4,7 +4,8 @@ Kimi's sections have their own marks; a call's id is what the model wrote as its
 name is the middle of it. Whitespace inside a section is markup; any other text there is text
 (vllm-project/vllm#28543). Arguments are passed on as they arrive, byte for byte. Hermes' sections
 contain one JSON object, so such a call is known when it is complete; anything else stays text with
-its marks. Where such sections count is not decided here.
+its marks. Where nothing but calls has these marks, what is cut off in a section is a call cut off.
+Where such sections count is not decided here.
 """
 
 from __future__ import annotations
@@ -157,15 +158,24 @@ class _Call(msgspec.Struct):
 
 
 _ESCAPED = pattern(r"\\.", re.DOTALL)
+_BEGUN = pattern(
+    r'\s*\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)+")(?:\s*,\s*"(?:arguments|parameters)"\s*:\s*(.*))?',
+    re.DOTALL,
+)
+"""A call that may be cut off: its name, and what there is of its arguments."""
+_HEAD = '{"name":"'
 _decode = msgspec.json.Decoder(_Call).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
 
 class HermesCall:
-    """Reads one section, which is a call if it contains a JSON object with a name."""
+    """Reads one section, which is a call if it contains a JSON object with a name. One that is
+    `certain` to be a call is one even if the answer ends within it, by then perhaps without a name.
+    """
 
-    def __init__(self, block: int) -> None:
+    def __init__(self, block: int, *, certain: bool) -> None:
         self.block = block
+        self._certain = certain
         self.rest: str | None = None
         self.is_call = False
         self._body: list[str] = []
@@ -207,9 +217,25 @@ class HermesCall:
         self._escapes = plain.endswith("\\")
 
     def close(self) -> list[Piece]:
-        """The call, if only its closing mark is missing, otherwise the text."""
+        """The call, if only its closing mark is missing or if it is certain, otherwise the text."""
         self.rest = ""
-        return self._judge("".join(self._body) + self._tail, "")
+        body = "".join(self._body) + self._tail
+        pieces = self._judge(_untorn(body) if self._certain else body, "")
+        return pieces if self.is_call or not self._certain else self._cut_off(body)
+
+    def _cut_off(self, body: str) -> list[Piece]:
+        begun = _BEGUN.match(body)
+        head = "".join(body.split())
+        if begun is None and not (head.startswith(_HEAD) or _HEAD.startswith(head)):
+            return [Piece("text", HERMES[0] + body, None, None, self.block)]
+        try:
+            name = _decode_text(begun[1]) if begun else None
+        except msgspec.DecodeError:
+            name = None
+        self.is_call = True
+        self.block += 2
+        arguments = (begun[2] or "") if begun and name else ""
+        return [Piece("tool_call", arguments, name, None, self.block - 1)]
 
     def _judge(self, body: str, closing: str) -> list[Piece]:
         try:
@@ -224,3 +250,9 @@ class HermesCall:
         self.is_call = True
         self.block += 2
         return [Piece("tool_call", arguments, call.name, call.id, self.block - 1)]
+
+
+def _untorn(body: str) -> str:
+    """The body without the beginning of a closing mark at its end."""
+    torn = (n for n in range(len(HERMES[1]) - 1, 0, -1) if body.endswith(HERMES[1][:n]))
+    return body[: -next(torn, 0) or None]

@@ -161,6 +161,9 @@ class TagSplitter:
 
     def close(self) -> list[Piece]:
         """What was held back, at the end."""
+        if self._is_torn():
+            self._held = ""
+            return [Piece("tool_call", "", None, None, self._block + 1)]
         pieces = self._run("", final=True)
         if self._reader is not None:
             pieces += self._reader.close()
@@ -391,7 +394,7 @@ class TagSplitter:
         self._say(text[at:start])
         mark = self._in_gaps.match(text, start, final) if start < len(text) else ""
         if mark in HERMES:
-            self._read_with(HermesCall(self._block))
+            self._read_with(self._hermes())
         elif mark:
             self._nested = max(0, self._nested - 1)
         self._after_thought = mark is not None and mark not in HERMES
@@ -407,7 +410,7 @@ class TagSplitter:
         end, in_code = place + len(mark), self._code.inside
         if mark in self._calls and not in_code:
             is_hermes = mark in HERMES
-            self._read_with(HermesCall(self._block) if is_hermes else KimiCalls(mark, self._block))
+            self._read_with(self._hermes() if is_hermes else KimiCalls(mark, self._block))
             return end
         if mark in self._openers and self._anywhere and not in_code:
             self._block += 1
@@ -428,6 +431,15 @@ class TagSplitter:
             self._no_orphans()
         self._say(mark)
         return end
+
+    def _is_torn(self) -> bool:
+        """Whether the answer ended within the mark that opens a call, if nothing else has it."""
+        is_certain = self._reader is None and self._kind == "text" and HERMES[0] in self._calls
+        is_begun = len(self._held) > 1 and HERMES[0].startswith(self._held)
+        return is_certain and is_begun and not self._before.strip() and not self._code.inside
+
+    def _hermes(self) -> HermesCall:
+        return HermesCall(self._block, certain=HERMES[0] in self._calls)
 
     def _close_surplus(self, closer: str) -> None:
         """A closing tag in the text: what precedes it is thinking, or the tag is surplus."""

@@ -213,6 +213,7 @@ class Compat(Value, frozen=True):
         ("<think>", "</think>"),
         ("<thinking>", "</thinking>"),
         ("<reasoning>", "</reasoning>"),
+        ("<thought>", "</thought>"),
         ("<mm:think>", "</mm:think>"),
         ("<seed:think>", "</seed:think>"),
         ("<|START_THINKING|>", "<|END_THINKING|>"),
