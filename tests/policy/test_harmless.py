@@ -155,7 +155,16 @@ def of_path(tool, path, *allow):
         ("jq *", "jq -n env"),
         ("jq *", "jq -n 'import \"x\" as x; 1'"),
         ("jq *", "jq -f x y"),
+        ("jq *", "jq -n '$ ENV'"),
         ("printf *", "printf -v 'a[$(id)]' x"),
+        ("printf *", "printf %n PATH"),
+        ("printf *", "printf %ln PATH"),
+        ("printf *", "printf '%5.3hhn' PATH"),
+        ("sed *", r"sed 's/a\/b/g;/e;#/p' f"),
+        ("sed *", r"sed -n 's,a\,b,p;,w x;#,p' f"),
+        ("sed *", r"sed 's/x/a\/;/e;#/p' f"),
+        ("sed *", r"sed -n '/a\/,/e touch x;#/p' f"),
+        ("sed *", r"sed 's/a/b\'"),
         ("test *", "test -v 'a[$(id)]'"),
         ("dd *", "dd if=a of=AGENTS.md"),
         ("tool *", "tool AGENTS.md ./a"),
@@ -285,6 +294,7 @@ class Everywhere:
         "grep -rn --include=*.py 'class Word' .",
         "find . \\( -name '*.py' -o -name '*.md' \\) -not -path './.git/*' -mtime -1 -print0",
         "sed -n '/^def/,/^$/p' a.py",
+        r"sed -e 's/a\/b/c\/d/g;/e\/f/p' -e 's,\(x\),[\1],' a.py",
         "awk 'NR>10 && NR<=20 {print NR\": \"$0}' a.py",
         "jq -r '.scripts | keys[]' package.json",
         "test -f a && echo yes || echo no",
@@ -360,7 +370,9 @@ def test_every_program_of_the_table_has_a_source_and_readable_kinds():
     for name, row in table.items():
         kinds = [*row.operands, *(kind for o in row.options.values() for kind in o.values)]
         assert row.source, name
-        assert all(kind in KINDS or kind[0] == "{" or kind in "fvoprdgktcx" for kind in kinds), name
+        assert all(kind in KINDS or kind[0] == "{" or kind in "faevonprdgktcx" for kind in kinds), (
+            name
+        )
         assert all(option.marks.strip("!.^&") == "" for option in row.options.values()), name
 
 

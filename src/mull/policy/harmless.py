@@ -51,8 +51,8 @@ class Look(Protocol):
         """The folder that the text leads to from the base; None if it is outside or none."""
 
     def path(self, base: str, word: Word, kind: str) -> str:
-        """Why what the word leads to may not be used as one of this kind; `a` is a file, or all of
-        a folder.
+        """Why what the word leads to may not be used as one of this kind; `e` is a path that may
+        be written to, and that is one: a bare word that leads nowhere may be an address.
         """
 
     def git(self, base: str, *, shows: bool) -> str:
@@ -112,7 +112,7 @@ class LexicalLook:
             return f"{word.raw} may become an option"
         if text != _NULL and (_OUTSIDE.search(word.text) or _OUTSIDE.search(text)):
             return f"{word.raw} leads out of the folder"
-        if kind == "r" and is_protected(text):
+        if kind in "re" and is_protected(text):
             return f"{word.raw} is protected"
         return f"{word.raw} is denied" if self._is_denied(base + text) else ""
 
@@ -236,7 +236,7 @@ class _Judge:
             is_path = not is_runner and ("/" in word.text or "." in word.text)
             before = self._words[place - 1].text
             is_path = is_path and ("=" in before or not before.startswith("-"))
-            if reason := self._value("r", word) if is_path else f"{word.raw} is not known":
+            if reason := self._value("e", word) if is_path else f"{word.raw} is not known":
                 self._bad[place] = reason
 
     def _known(self, name: str, at: int) -> None:
@@ -376,8 +376,10 @@ class _Judge:
         if kind == "t":
             file, glob = word.text.partition("::")[0], word.glob.partition("::")[0]
             word = Word(word.raw, file, glob if any(char in glob for char in "*?[") else "")
-        if kind in "rt" and word.text and not _PLAIN.fullmatch(word.text):
+        if kind in "ret" and word.text and not _PLAIN.fullmatch(word.text):
             return f"{word.raw} is not a plain path"
+        if kind == "n" and not KINDS["ref"](word.text):
+            return f"{word.raw} is not known to be harmless"
         return self._path(word, "r" if kind == "t" else kind)
 
     def _path(self, word: Word, kind: str) -> str:
