@@ -157,6 +157,14 @@ def of_path(tool, path, *allow):
         ("jq *", "jq -f x y"),
         ("jq *", "jq -n '$ ENV'"),
         ("printf *", "printf -v 'a[$(id)]' x"),
+        ("sqlite3 a.db *", "echo '.shell id' | sqlite3 a.db"),
+        ("sqlite3 a.db *", "sqlite3 a.db <<< '.shell id'"),
+        ("sqlite3 a.db *", "sqlite3 a.db < x.sql"),
+        ("python3 *", "printf 'import os' | python3"),
+        ("python3 *", "echo 'import os' | (true; python3)"),
+        ("python3 *", "{ python3; } < x"),
+        ("python3 *", "python3 - <<'E'\nimport os\nE"),
+        ("python3 *", "echo 1 | python3 -"),
         ("printf *", "printf %n PATH"),
         ("printf *", "printf %ln PATH"),
         ("printf *", "printf '%5.3hhn' PATH"),
@@ -276,6 +284,9 @@ class Everywhere:
         return ""
 
     def git(self, base, *, shows):
+        return ""
+
+    def tracked(self, base):
         return ""
 
 

@@ -276,7 +276,7 @@ mypy --config-file= --cache-dir=/dev/null | -v --strict --no-error-summary
     --ignore=r --strict-markers --disable-warnings | t*
 !black | -qvC -l=i -t=w -S --check --diff --color --quiet --verbose --line-length=i | r*
 !python -m | | c
-!python | exact -u -B | o r*
+!python | exact -u -B | r*
 python --version, python -V, node --version, node -v, make --version, gcc --version | |
 !pip list, !pip freeze, !pip check | -l --local --outdated --format=w |
 !pip show | -f --files | w*

@@ -223,6 +223,13 @@ def test_protected_files_that_were_not_there_are_found_afterwards(folder, tier, 
     assert any(made.startswith(str(folder / path)) for made in checked.made)
 
 
+def test_one_that_must_not_be_read_either_is_found_or_put_back(folder, tier):
+    cage = cage_of(folder, tier, "read(.env*)")
+    checked = cage.check(run(cage, "echo evil > .envrc; echo evil > .env").launch)
+    assert checked.made == (str(folder / ".envrc"),)
+    assert (folder / ".env").read_text() == FILES[".env"]
+
+
 def test_a_protected_file_with_another_name_is_put_back(folder, tier):
     os.link(folder / "AGENTS.md", folder / "a.md")
     os.link(folder / ".github/workflows/ci.yml", folder / "a.yml")

@@ -147,9 +147,29 @@ def test_an_ignore_file_that_shows_hidden_files_is_heeded(folder, name, line):
     assert reason(folder, "rg x", "read(.env)") == ". has .env, which is denied"
 
 
-def allowed(folder, rule, command):
-    subject = command_subject(command, Workspace(folder), ())
-    return decide(Asked("run", True, subject), "ask", [parse_rule("allow", rule)]).verdict == "run"
+def allowed(folder, rule, command, *deny):
+    rules = [parse_rule("deny", text) for text in deny]
+    subject = command_subject(command, Workspace(folder), rules)
+    rules.append(parse_rule("allow", rule))
+    return decide(Asked("run", True, subject), "ask", rules).verdict == "run"
+
+
+@pytest.mark.parametrize("command", ["grep -r x", "rg --hidden x", "rg -u x"])
+def test_a_star_reads_nothing_that_is_denied_without_a_name(folder, command):
+    rule = f"run({command.split()[0]} *)"
+    assert allowed(folder, rule, command, "read(.env*)")
+    (folder / ".env").write_text("KEY=x\n")
+    assert not allowed(folder, rule, command, "read(.env*)")
+    assert not allowed(folder, f"run({command} *)", command, "read(.env*)")
+    assert allowed(folder, f"run({command})", command, "read(.env*)")
+
+
+def test_nor_does_git_behind_a_star(repository):
+    (repository / ".env").write_text("KEY=x\n")
+    assert allowed(repository, "run(git diff *)", "git diff", "read(.env*)")
+    subprocess.run(("git", "add", "-f", ".env"), cwd=repository, check=True)
+    assert not allowed(repository, "run(git diff *)", "git diff", "read(.env*)")
+    assert allowed(repository, "run(git status *)", "git status", "read(.env*)")
 
 
 def test_a_star_stands_for_paths_that_are_there_and_not_for_addresses(folder):

@@ -195,6 +195,8 @@ class Territory:
         if self._unread.covers(path, is_folder) or number in self._known_hidden:
             self._known_hidden.add(number)  # it is what it is, whatever it is called later
             found.hidden.append(os.path.realpath(full) if is_link else full)
+            if not is_filled and _is_protected(name):  # one that a command makes is asked about too
+                (found.links if is_link else found.locked).append(full)
             return
         if is_filled:
             is_locked = False

@@ -100,8 +100,15 @@ class FolderLook:
             return doubt
         if not found.top.is_relative_to(self._workspace.root):
             return "its repository is larger than the working folder"
+        return self.tracked(base)
+
+    def tracked(self, base: str) -> str:
+        """Files that are denied, in the repository."""
         if not self._denies_reading:
             return ""
+        found = find_repository(Path(base or self._workspace.root))
+        if found is None:
+            return "git has no repository here"
         with reading(found._replace(folder=found.top)) as git:
             listed = git("ls-files", "-z")
         if listed is None:
