@@ -155,7 +155,24 @@ def of_path(tool, path, *allow):
         ("jq *", "jq -n env"),
         ("jq *", "jq -n 'import \"x\" as x; 1'"),
         ("jq *", "jq -f x y"),
+        ("jq *", "jq -n '$ ENV'"),
         ("printf *", "printf -v 'a[$(id)]' x"),
+        ("sqlite3 a.db *", "echo '.shell id' | sqlite3 a.db"),
+        ("sqlite3 a.db *", "sqlite3 a.db <<< '.shell id'"),
+        ("sqlite3 a.db *", "sqlite3 a.db < x.sql"),
+        ("python3 *", "printf 'import os' | python3"),
+        ("python3 *", "echo 'import os' | (true; python3)"),
+        ("python3 *", "{ python3; } < x"),
+        ("python3 *", "python3 - <<'E'\nimport os\nE"),
+        ("python3 *", "echo 1 | python3 -"),
+        ("printf *", "printf %n PATH"),
+        ("printf *", "printf %ln PATH"),
+        ("printf *", "printf '%5.3hhn' PATH"),
+        ("sed *", r"sed 's/a\/b/g;/e;#/p' f"),
+        ("sed *", r"sed -n 's,a\,b,p;,w x;#,p' f"),
+        ("sed *", r"sed 's/x/a\/;/e;#/p' f"),
+        ("sed *", r"sed -n '/a\/,/e touch x;#/p' f"),
+        ("sed *", r"sed 's/a/b\'"),
         ("test *", "test -v 'a[$(id)]'"),
         ("dd *", "dd if=a of=AGENTS.md"),
         ("tool *", "tool AGENTS.md ./a"),
@@ -269,6 +286,9 @@ class Everywhere:
     def git(self, base, *, shows):
         return ""
 
+    def tracked(self, base):
+        return ""
+
 
 @pytest.mark.parametrize(
     "command",
@@ -285,6 +305,7 @@ class Everywhere:
         "grep -rn --include=*.py 'class Word' .",
         "find . \\( -name '*.py' -o -name '*.md' \\) -not -path './.git/*' -mtime -1 -print0",
         "sed -n '/^def/,/^$/p' a.py",
+        r"sed -e 's/a\/b/c\/d/g;/e\/f/p' -e 's,\(x\),[\1],' a.py",
         "awk 'NR>10 && NR<=20 {print NR\": \"$0}' a.py",
         "jq -r '.scripts | keys[]' package.json",
         "test -f a && echo yes || echo no",
@@ -360,7 +381,9 @@ def test_every_program_of_the_table_has_a_source_and_readable_kinds():
     for name, row in table.items():
         kinds = [*row.operands, *(kind for o in row.options.values() for kind in o.values)]
         assert row.source, name
-        assert all(kind in KINDS or kind[0] == "{" or kind in "fvoprdgktcx" for kind in kinds), name
+        assert all(kind in KINDS or kind[0] == "{" or kind in "faevonprdgktcx" for kind in kinds), (
+            name
+        )
         assert all(option.marks.strip("!.^&") == "" for option in row.options.values()), name
 
 

@@ -256,6 +256,8 @@ def test_a_submodule_is_not_asked(place, tmp_path):
     assert take_snapshot(place.folder) is not None
     assert not place.trace.exists()
     assert "submodules" in find_repository(place.folder).doubt
+    (place.folder / "docs").mkdir()  # git looks at the whole repository from there too
+    assert "submodules" in find_repository(place.folder / "docs").doubt
 
 
 def test_git_finds_the_folders_own_repository_and_writes_nothing(place, monkeypatch, tmp_path):

@@ -23,6 +23,7 @@ KINDS = (
     "output",
     "tools",
     "approval",
+    "commands",
     "mcp",
     "storage",
     "secrets",

@@ -275,6 +275,8 @@ def _covers(pattern: str, part: Part) -> bool:
         return False
     if not has_wildcard(pattern):
         return True
+    if part.wide:
+        return False
     star, end = len(fixed_start(pattern)), -1
     for place, word in enumerate(part.words):
         begin, end = end + 1, end + 1 + len(word)

@@ -51,12 +51,15 @@ class Look(Protocol):
         """The folder that the text leads to from the base; None if it is outside or none."""
 
     def path(self, base: str, word: Word, kind: str) -> str:
-        """Why what the word leads to may not be used as one of this kind; `a` is a file, or all of
-        a folder.
+        """Why what the word leads to may not be used as one of this kind; `e` is a path that may
+        be written to, and that is one: a bare word that leads nowhere may be an address.
         """
 
     def git(self, base: str, *, shows: bool) -> str:
         """Why git could run a program of the project there, or show what is denied."""
+
+    def tracked(self, base: str) -> str:
+        """Why git could show what is denied."""
 
 
 class Part(Value, frozen=True):
@@ -64,7 +67,8 @@ class Part(Value, frozen=True):
 
     `bad` are the places of words that are not known to be harmless, `programs` those of programs:
     a rule has to name them. The first `name` words are the program and its subcommand, if these are
-    known. `reason` says why it does not run unasked; empty if it does.
+    known. One that is `wide` reads what is denied without naming it, or gets input that may be
+    code: a star covers none of it. `reason` says why it does not run unasked; empty if it does.
     """
 
     words: tuple[str, ...]
@@ -72,6 +76,7 @@ class Part(Value, frozen=True):
     programs: tuple[int, ...] = (0,)
     name: int = 0
     is_redirected: bool = False
+    wide: bool = False
     reason: str = ""
 
     @property
@@ -112,13 +117,17 @@ class LexicalLook:
             return f"{word.raw} may become an option"
         if text != _NULL and (_OUTSIDE.search(word.text) or _OUTSIDE.search(text)):
             return f"{word.raw} leads out of the folder"
-        if kind == "r" and is_protected(text):
+        if kind in "re" and is_protected(text):
             return f"{word.raw} is protected"
         return f"{word.raw} is denied" if self._is_denied(base + text) else ""
 
     def git(self, base: str, *, shows: bool) -> str:
         """The repository is unknown."""
         return "its repository was not looked up"
+
+    def tracked(self, base: str) -> str:
+        """So is what it has."""
+        return ""
 
 
 def judge(command: str, look: Look) -> Judged:
@@ -171,10 +180,13 @@ class _Judge:
         self._base = base
         self._look = look
         self._is_piped = simple.after == "|"
+        given = any(each.operator.startswith("<") for each in simple.redirections)
+        self._has_input = self._is_piped or given or simple.inner
         self._bad: dict[int, str] = {}
         self._programs: list[int] = []
         self._name = 0
         self._reasons: list[str] = []
+        self._wide = False
         for place in range(len(simple.assignments)):
             self._bad[place] = f"it sets {self._words[place].raw}"
         redirected = [reason for each in simple.redirections if (reason := self._leads(each))]
@@ -186,6 +198,7 @@ class _Judge:
             tuple(self._programs),
             self._name,
             bool(redirected),
+            self._wide,
             next(iter((*redirected, *self._bad.values(), *self._reasons)), ""),
         )
 
@@ -224,6 +237,7 @@ class _Judge:
         if name not in _names():
             self._name = 0
             self._reasons.append(f"{name} is not known to be harmless")
+            self._wide = self._has_input
             self._rest(at + 1, is_runner=name in RUNNERS or not name)
             return
         self._known(name, at + 1)
@@ -236,7 +250,7 @@ class _Judge:
             is_path = not is_runner and ("/" in word.text or "." in word.text)
             before = self._words[place - 1].text
             is_path = is_path and ("=" in before or not before.startswith("-"))
-            if reason := self._value("r", word) if is_path else f"{word.raw} is not known":
+            if reason := self._value("e", word) if is_path else f"{word.raw} is not known":
                 self._bad[place] = reason
 
     def _known(self, name: str, at: int) -> None:
@@ -306,8 +320,12 @@ class _Judge:
         reads_folder = "." in marks or (row.reads_folder and not self._is_piped)
         if reads_folder and len(operands) < len(kinds):
             self._reasons.append(self._path(Word(".", "."), kinds[-1]))
+            self._wide = bool(self._reasons[-1])
         if row.is_asked:
+            self._wide = self._wide or self._has_input
             self._reasons.append(f"{row.name} may change something, or run what the project says")
+        if "g" in row.operands and self._base is not None:
+            self._wide = self._wide or bool(self._look.tracked(self._base))
         is_git = row.name.startswith("git ") and not self._bad and not any(self._reasons)
         if is_git and self._base is not None:
             self._reasons.append(self._look.git(self._base, shows="g" in row.operands))
@@ -376,8 +394,10 @@ class _Judge:
         if kind == "t":
             file, glob = word.text.partition("::")[0], word.glob.partition("::")[0]
             word = Word(word.raw, file, glob if any(char in glob for char in "*?[") else "")
-        if kind in "rt" and word.text and not _PLAIN.fullmatch(word.text):
+        if kind in "ret" and word.text and not _PLAIN.fullmatch(word.text):
             return f"{word.raw} is not a plain path"
+        if kind == "n" and not KINDS["ref"](word.text):
+            return f"{word.raw} is not known to be harmless"
         return self._path(word, "r" if kind == "t" else kind)
 
     def _path(self, word: Word, kind: str) -> str:

@@ -17,6 +17,7 @@ first operand; `.` folders are read whole, without operands this one; `^` hidden
 Kinds of values and operands, besides those in `KINDS`; `*` is any number of them, `?` at most one:
 
 f  a file that is read                        g  a revision, or a path that is read
+a  a file, or all of a folder, that is read   n  the name of a remote, and no path here
 v  a file or what is not hidden in a folder   k  a revision, or a path that is not read
 o  a file, and no folder                      t  a test, `FILE::NAME`
 p  a path that is not read                    r  a path that may be written to
@@ -35,21 +36,22 @@ from mull.neutral.patterns import pattern
 
 __all__ = ["ALIASES", "KINDS", "Option", "Row", "rows"]
 
-_SED_PLACE = r"(?:\d+(?:~\d+)?|\$|/[^/\[]*/I?)"
+# a backslash takes the next character with it, also one that would end the pattern
+_SED_PLACE = r"(?:\d+(?:~\d+)?|\$|/(?:\\.|[^/\[\\\n])*/I?)"
 _SED = pattern(
     rf"(?:(?:{_SED_PLACE}(?:, ?(?:{_SED_PLACE}|[+~]\d+))? ?!? ?)?(?:[pdqQ=lnNPDgGhHxF]"
-    r"|s([/|,#:@])(?:(?!\1)[^\[])*\1(?:(?!\1).)*\1[gpiIm\d]*)? ?(?:;|$) ?)+"
+    r"|s([/|,#:@])(?:\\.|(?!\1)[^\[\\\n])*\1(?:\\.|(?!\1)[^\\\n])*\1[gpiIm\d]*)? ?(?:;|$) ?)+"
 )
 _NUMBER = pattern(r"[+-]?[\d.,]+[a-zA-Z%]*")
 _REF = pattern(r"\w[\w/-]*(?:\.[\w/-]+)*")
 _TARGET = pattern(r"\w[\w./%-]*")
-_PRINTF_N = pattern(r"%[^a-zA-Z%]*n")
+_PRINTF_N = pattern(r"%[^a-zA-Z%]*[hjlLqtz]*n")
 _NOT_IN_AWK = pattern(
     r"@|getline|system|ARG[VC]|ENVIRON|SYMTAB|FUNCTAB|PROCINFO|\\\n|(?<!\|)\|(?!\|)"
     r"|\b(?!(?:length|substr|split|g?sub|match|index|tolower|toupper|sprintf|printf?|int|if|for"
     r"|while)\b)[A-Za-z_]\w*\s*\("
 )
-_NOT_IN_JQ = pattern(r"\b(?:import|include|env|modulemeta|get_search_list)\b|\$ENV|\$__prog")
+_NOT_IN_JQ = pattern(r"\b(?:import|include|env|modulemeta|get_search_list|ENV|__prog\w*)\b")
 
 
 def _is_awk(script: str) -> bool:
@@ -178,16 +180,16 @@ sed | -nErsuz -l=i -e!=sed --quiet --silent --regexp-extended --expression!=sed 
     --separate --null-data --unbuffered --posix | sed f*
 awk | -F=w -v=w | awk f*
 = ripgrep 13.0, fd 8.6, tree 2.1, jq 1.6, file 5.44, manual pages
-rg | -abcFHiIlnNopPqsSUvwx0 -u^ -A=i -B=i -C=i -d=i -E=w -e!=w -f!=f -g^=w -j=i -m=i -M=i -r=w -t=w
+rg | -abcFHiIlnNopPqsSUvwx0 -u^ -A=i -B=i -C=i -d=i -E=w -e!=w -f!=f -g^=w -j=i -m=i -M=i -r=w -t^=w
     -T=w --after-context=i --before-context=i --byte-offset --case-sensitive --color=w --colors=w
     --column --no-column --context=i --count --count-matches --crlf --encoding=w --file!=f --files!
     --files-with-matches --files-without-match --fixed-strings --glob^=w --iglob^=w --heading
-    --no-heading --hidden^ --ignore-case --ignore-file=f --invert-match --json --line-number
+    --no-heading --hidden^ --ignore-case --ignore-file^=f --invert-match --json --line-number
     --no-line-number --line-regexp --max-columns=i --max-count=i --max-depth=i --max-filesize=w
     --multiline --multiline-dotall --no-config --no-filename --no-ignore --no-ignore-vcs
     --no-messages --null --one-file-system --only-matching --passthru --pcre2 --pretty --quiet
     --regexp!=w --replace=w --smart-case --sort=w --sortr=w --stats --text --threads=i --trim
-    --type=w --type-not=w --type-list! --unrestricted^ --vimgrep --with-filename
+    --type^=w --type-not=w --type-list! --unrestricted^ --vimgrep --with-filename
     --word-regexp | w v*.
 fd | -HIusiFgap01q -d=i -t=w -e=w -E=w -S=w -c=w -j=i --hidden --no-ignore --no-ignore-vcs
     --unrestricted --case-sensitive --ignore-case --fixed-strings --glob --regex --absolute-path
@@ -252,19 +254,19 @@ git check-ignore | -qvn --quiet --verbose --non-matching | p*
 git count-objects | -vH --verbose --human-readable |
 !git add | -AuvnN --all --update --verbose --dry-run --intent-to-add | p*
 !git commit | -aqs -m=w --all --quiet --signoff --message=w --allow-empty | p*
-!git fetch | -pqvt --prune --tags --all --quiet --verbose --depth=i | ref*
-!git pull | -qv --rebase --ff-only --no-rebase --quiet --verbose | ref*
-!git push | -uqvn --set-upstream --quiet --verbose --dry-run | ref*
+!git fetch | -pqvt --prune --tags --all --quiet --verbose --depth=i | n ref*
+!git pull | -qv --rebase --ff-only --no-rebase --quiet --verbose | n ref*
+!git push | -uqvn --set-upstream --quiet --verbose --dry-run | n ref*
 !git switch | -q -c=ref --create=ref --detach --quiet | ref*
 = ruff 0.17.5, mypy 2.4.1, pytest 9.2, black 23.1, their --help; pip 24, uv 0.9, their documentation
 ruff check --isolated --no-cache | -qve --select=w --ignore=w --extend-select=w --statistics
-    --output-format=w --exit-zero --target-version=w --line-length=i --preview --no-fix | f*
+    --output-format=w --exit-zero --target-version=w --line-length=i --preview --no-fix | a*
 !ruff check | -qvens --select=w --ignore=w --extend-select=w --statistics --show-files --no-fix
     --no-cache --isolated --output-format=w --exit-zero --target-version=w --line-length=i
     --preview --diff --quiet --verbose | r*
 !ruff format | -qv --check --diff --no-cache --isolated --quiet --line-length=i | r*
-mypy --config-file= --cache-dir=/dev/null | -v --strict --pretty --no-error-summary
-    --ignore-missing-imports --follow-imports=w --python-version=w --no-color-output | f*
+mypy --config-file= --cache-dir=/dev/null | -v --strict --no-error-summary
+    --ignore-missing-imports --follow-imports=w --python-version=w --no-color-output | a*
 !mypy | -v -p=w -m=w --strict --pretty --no-error-summary --ignore-missing-imports
     --follow-imports=w --python-version=w --platform=w --no-incremental --no-color-output
     --show-error-codes --warn-unreachable | r*
@@ -274,7 +276,7 @@ mypy --config-file= --cache-dir=/dev/null | -v --strict --pretty --no-error-summ
     --ignore=r --strict-markers --disable-warnings | t*
 !black | -qvC -l=i -t=w -S --check --diff --color --quiet --verbose --line-length=i | r*
 !python -m | | c
-!python | exact -u -B | o r*
+!python | exact -u -B | r*
 python --version, python -V, node --version, node -v, make --version, gcc --version | |
 !pip list, !pip freeze, !pip check | -l --local --outdated --format=w |
 !pip show | -f --files | w*

@@ -23,6 +23,7 @@ from mull.agent.sandbox import namespaces, own_code
 from mull.agent.sandbox.cage import Cage
 from mull.agent.sandbox.order import Grants
 from mull.agent.sandbox.tiers import TIERS
+from mull.agent.sandbox.wants import wants_of
 from mull.agent.tools.snapshot import take_snapshot
 from mull.agent.tools.table import builtin_tools
 from mull.agent.tools.workspace import Workspace
@@ -222,6 +223,34 @@ def test_protected_files_that_were_not_there_are_found_afterwards(folder, tier, 
     assert any(made.startswith(str(folder / path)) for made in checked.made)
 
 
+def test_one_that_must_not_be_read_either_is_found_or_put_back(folder, tier):
+    cage = cage_of(folder, tier, "read(.env*)")
+    checked = cage.check(run(cage, "echo evil > .envrc; echo evil > .env").launch)
+    assert checked.made == (str(folder / ".envrc"),)
+    assert (folder / ".env").read_text() == FILES[".env"]
+
+
+def test_a_protected_file_with_another_name_is_put_back(folder, tier):
+    os.link(folder / "AGENTS.md", folder / "a.md")
+    os.link(folder / ".github/workflows/ci.yml", folder / "a.yml")
+    cage = cage_of(folder, tier)
+    checked = cage.check(run(cage, "echo evil >> a.md; echo evil >> a.yml").launch)
+    assert len(checked.put_back) == 2
+    assert (folder / "AGENTS.md").read_text() == FILES["AGENTS.md"]
+    assert "evil" not in (folder / ".github/workflows/ci.yml").read_text()
+
+
+def test_putting_back_follows_no_link(folder, tier):
+    outside = folder.parent / "outside"
+    outside.mkdir()
+    (folder / "new").mkdir()
+    (folder / "new/.envrc").symlink_to("a.py")
+    (folder / "new/.bashrc").write_text("good\n")
+    cage = cage_of(folder, tier)
+    cage.check(run(cage, "rm -rf new; mv new old; ln -s ../outside new").launch)
+    assert os.listdir(outside) == []
+
+
 def test_a_protected_link_is_put_back(folder, tier):
     (folder / "CLAUDE.md").symlink_to("AGENTS.md")
     cage = cage_of(folder, tier)
@@ -254,6 +283,42 @@ def test_what_rules_deny_cannot_be_read(folder, tier, how):
     assert "SECRET" not in ran.output
     again = run(cage, "cat .env sub/deep/.env.local; grep -rs SECRET .")  # nor by the next one
     assert "SECRET" not in again.output
+
+
+def test_a_denied_file_has_no_other_name_from_before(folder, tier):
+    for name in ("a.txt", "new/b.txt", "z.txt"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        os.link(folder / ".env", folder / name)
+    (folder / "kept").mkdir()
+    (folder / "kept/x").write_text("SECRET\n")
+    os.link(folder / "kept/x", folder / "y.txt")
+    ran = run(cage_of(folder, tier, "read(.env*)", "read(kept/**)"), "cat *.txt new/*; cat a.py")
+    assert "SECRET" not in ran.output
+    assert "print(1)" in ran.output
+
+
+@pytest.mark.parametrize(
+    "rule", ["{}/there/", "{}/there/**", "{}/t*/id", "{}/**/id", "{}/there/ID"]
+)
+def test_an_absolute_path_that_rules_deny_is_hidden_outside_too(folder, tier, rule):
+    (folder.parent / "there").mkdir()
+    (folder.parent / "there/id").write_text("SECRET\n")
+    (folder.parent / "there/ID").write_text("SECRET\n")
+    (folder.parent / "beside").write_text("plain\n")
+    cage = cage_of(folder, tier, f"read({rule.format(folder.parent)})")
+    named = "ID" if rule.endswith("ID") else "id"
+    ran = run(cage, f"cat ../there/{named} ../beside")
+    assert "SECRET" not in ran.output
+    assert "plain" in ran.output
+    assert not granted(ran)
+
+
+def granted(ran):
+    return [want.words for want in wants_of(ran.output, ran.report, ran.launch)]
+
+
+def test_a_rule_that_denies_the_folder_itself_leaves_no_sandbox(folder):
+    assert "rules deny" in cage_of(folder, LINUX[0], f"read({folder.parent}/**)").why_not()
 
 
 def test_rules_that_deny_writing_lock_what_they_name(folder):
@@ -473,6 +538,15 @@ def test_other_processes_are_neither_signalled_nor_read(folder, tier, bystander)
     ran = run(cage_of(folder, tier), command)
     assert "SECRET" not in ran.output
     assert bystander.poll() is None
+
+
+@pytest.mark.parametrize("tier", ALONE)
+def test_what_the_sandbox_tells_cannot_be_forged(folder, tier):
+    need_tier(tier)
+    command = "for n in /proc/1/fd/*; do echo name good.example > $n; done"
+    ran = run(cage_of(folder, tier), command)
+    assert "good" in ran.output  # its own output is there
+    assert ran.report.hosts == ()
 
 
 @pytest.mark.parametrize("tier", ALONE)

@@ -9,7 +9,7 @@ import pytest
 from mull.agent.tools.looking import command_subject
 from mull.agent.tools.table import builtin_tools
 from mull.agent.tools.workspace import Workspace
-from mull.policy.approval import decide, parse_rule
+from mull.policy.approval import Asked, decide, parse_rule
 from tool_calls import call
 
 
@@ -113,6 +113,13 @@ def test_a_file_whose_name_is_more_than_a_name_is_asked_about(folder, name):
         ("read(.env*)", "rg --hidden x", "rg x"),
         ("read(.env*)", "rg -uu x", "rg -i x"),
         ("read(.env*)", "rg -g '.e*' x", "rg x src"),
+        ("read(.env*)", "rg -t py x", "rg --files-with-matches x"),
+        ("read(.env*)", "rg --ignore-file=a.txt x", "rg -F x"),
+        (
+            "read(src/c.py)",
+            "ruff check --isolated --no-cache src",
+            "ruff check --isolated --no-cache docs",
+        ),
         ("read(.env*)", "sort < .env", "sort < a.txt"),
         ("read(src/deep/)", "grep -r x src", "grep -r x docs"),
         ("read(src/deep/**)", "rg x", "rg x docs"),
@@ -128,6 +135,51 @@ def test_what_a_rule_denies_is_asked_about(folder, deny, asked, fine):
     assert reason(folder, asked) == ""
     assert reason(folder, asked, deny)
     assert reason(folder, fine, deny) == ""
+
+
+@pytest.mark.parametrize("line", ["!.env", "!/.env", "!.env*", "!.e[n]v", "!*", "!**/.env "])
+@pytest.mark.parametrize("name", [".gitignore", ".ignore", ".rgignore", "../.ignore"])
+def test_an_ignore_file_that_shows_hidden_files_is_heeded(folder, name, line):
+    (folder / ".env").write_text("KEY=x\n")
+    (folder / name).write_text("!.env.example\n!src/.keep\n")
+    assert reason(folder, "rg x", "read(.env)") == ""
+    (folder / name).write_text(f"*.log\n{line}\n")
+    assert reason(folder, "rg x", "read(.env)") == ". has .env, which is denied"
+
+
+def allowed(folder, rule, command, *deny):
+    rules = [parse_rule("deny", text) for text in deny]
+    subject = command_subject(command, Workspace(folder), rules)
+    rules.append(parse_rule("allow", rule))
+    return decide(Asked("run", True, subject), "ask", rules).verdict == "run"
+
+
+@pytest.mark.parametrize("command", ["grep -r x", "rg --hidden x", "rg -u x"])
+def test_a_star_reads_nothing_that_is_denied_without_a_name(folder, command):
+    rule = f"run({command.split()[0]} *)"
+    assert allowed(folder, rule, command, "read(.env*)")
+    (folder / ".env").write_text("KEY=x\n")
+    assert not allowed(folder, rule, command, "read(.env*)")
+    assert not allowed(folder, f"run({command} *)", command, "read(.env*)")
+    assert allowed(folder, f"run({command})", command, "read(.env*)")
+
+
+def test_nor_does_git_behind_a_star(repository):
+    (repository / ".env").write_text("KEY=x\n")
+    assert allowed(repository, "run(git diff *)", "git diff", "read(.env*)")
+    subprocess.run(("git", "add", "-f", ".env"), cwd=repository, check=True)
+    assert not allowed(repository, "run(git diff *)", "git diff", "read(.env*)")
+    assert allowed(repository, "run(git status *)", "git status", "read(.env*)")
+
+
+def test_a_star_stands_for_paths_that_are_there_and_not_for_addresses(folder):
+    (folder / "mirror").mkdir()
+    assert allowed(folder, "run(tool *)", "tool a.txt src/c.py ./new.txt")
+    assert not allowed(folder, "run(curl *)", "curl example.org")
+    assert not allowed(folder, "run(curl *)", "curl example.org/a.txt")
+    assert allowed(folder, "run(git push *)", "git push -u origin main")
+    assert not allowed(folder, "run(git push *)", "git push mirror main")
+    assert not allowed(folder, "run(git fetch *)", "git fetch src/deep")
 
 
 def test_a_folder_with_too_much_in_it_is_asked_about(folder, monkeypatch):

@@ -35,7 +35,7 @@ class Checked(NamedTuple):
 
 class Guard:
     """The protected files of a working folder before a command. If the sandbox locks files, only
-    links are remembered.
+    those that cannot be locked are remembered.
     """
 
     def __init__(self, bounds: Bounds, *, locks_files: bool) -> None:
@@ -104,6 +104,9 @@ def _same(before: Found | None, after: Found | None) -> bool:
 def _restore(path: str, before: Found | None) -> None:
     if before is None or before.content is None:
         raise OSError(f"{path} was not kept")
+    above = os.path.dirname(path)
+    if os.path.realpath(above) != above:  # writing there would be writing somewhere else
+        raise OSError(f"{path} is behind a link now")
     if os.path.isdir(path) and not os.path.islink(path):
         raise OSError(f"{path} is a folder now")
     put_at(path, before.state, before.content)

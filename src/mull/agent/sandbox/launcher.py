@@ -301,6 +301,7 @@ def _inside(plan: dict[str, Any], up: Any, program: list[bytes]) -> None:
     """The first process: makes the walls, starts the program and waits for it."""
     global _step
     up.recv(16)
+    os.close(plan["report"])  # the program could open it through /proc
     _prctl(1, 9)  # ends with its parent
     if plan["namespaces"]:
         _mount(b"none", b"/", b"", _PRIVATE)

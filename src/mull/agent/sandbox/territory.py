@@ -13,9 +13,12 @@ commits must be possible. And nothing is protected inside folders that programs 
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,13 +26,14 @@ from mull.agent.sandbox import own_code
 from mull.agent.tools.walk import PASSED_OVER
 from mull.neutral.errors import LocalError
 from mull.policy.approval import Asked, Rule, Subject, decide
-from mull.policy.globs import fixed_start, text_matches
+from mull.policy.globs import fixed_start, has_wildcard, text_matches
 from mull.policy.protected import is_protected
 
 __all__ = ["Bounds", "Territory", "home_secrets", "sockets"]
 
 MOST_FOLDERS = 50_000
 MOST_FOUND = 1_000
+MOST_LINKED = 10_000
 _FILLED = frozenset(PASSED_OVER) - {".git"}
 _BUILD = frozenset({".gradle", ".yarn", ".cargo", ".m2", ".gem", ".direnv", ".ipython", ".jupyter"})
 _GIT = ("config", "config.worktree", "hooks", "commondir")
@@ -47,7 +51,7 @@ class Bounds(NamedTuple):
     """Absolute paths. Below `roots` a command may write, except to what is `locked`; what is
     `hidden` cannot even be read. `holders` are the folders between a root and those, the outer
     ones first: if they could be moved, so could what they hold. `links` are protected symbolic
-    links, which cannot be locked.
+    links, which cannot be locked, and protected files that have other names too.
     """
 
     roots: tuple[str, ...]
@@ -80,6 +84,7 @@ class Territory:
         self.root: str = str(root)
         denied = [rule for rule in rules if rule.effect == "deny" and rule.argument is not None]
         self._unread = _Denied("read", denied, self.root)
+        self._far = [rule for rule in denied if text_matches(rule.tool, "read")]
         self._unwritten = [_Denied(tool, denied, self.root) for tool in ("edit", "write")]
         self._cache: dict[tuple[str, bool], _Seen] = {}
         self._known_hidden: set[int] = set()
@@ -105,6 +110,8 @@ class Territory:
                     "start mull in a smaller folder"
                 )
         self._cache = cache
+        links += [path for path, _ in _linked(locked)]
+        hidden += self._other_names(hidden)
         roots = (self.root, *_git_home(self.root))
         locked += [part for home in roots[1:] for part in _git_parts(home)]
         code = own_code(Path(self.root))
@@ -114,12 +121,43 @@ class Territory:
         targets = {os.path.realpath(link) for link in links}
         locked += sorted(path for path in targets - {*locked} if path.startswith(inside))
         holders = _holders(roots, locked + hidden)
+        hidden += self._outside()
         return Bounds(roots, *map(tuple, (locked, hidden, holders, links)))
 
-    def denies(self, path: str) -> bool:
-        """Whether rules deny reading this absolute path."""
-        inside = path.startswith(self.root + "/")
-        return self._unread.covers(path[len(self.root) + 1 :] if inside else path)
+    def _other_names(self, hidden: Sequence[str]) -> list[str]:
+        """What is hidden under another name: a hard link."""
+        numbers = {number for _, number in _linked(hidden)}
+        if not numbers:
+            return []
+        known = {*hidden}
+        found: list[str] = []
+        waiting, seen = [self.root], 0
+        while waiting:
+            seen += 1
+            if seen > MOST_FOLDERS:
+                raise LocalError(f"{self.root} has too many folders to look for hard links")
+            with suppress(OSError), os.scandir(waiting.pop()) as listed:
+                entries = [one for one in listed if one.path not in known]
+                found += [one.path for one in entries if one.inode() in numbers]
+                waiting += [one.path for one in entries if one.is_dir(follow_symlinks=False)]
+        return found
+
+    def _outside(self) -> list[str]:
+        """What rules deny by an absolute path, outside the folder. Other patterns are about names
+        in the folder.
+        """
+        found: set[str] = set()
+        for rule in self._far:
+            pattern = rule.argument or ""
+            if pattern.startswith("/"):
+                parts = [part for part in pattern.split("/") if part]
+                while parts[-1:] == ["**"]:
+                    parts.pop()
+                found.update(map(os.path.realpath, _matching("/", parts, [MOST_FOLDERS])))
+        for path in found:
+            if f"{self.root}/".startswith(f"{path}/"):
+                raise LocalError(f"the working folder is in {path}, which rules deny to read")
+        return sorted(path for path in found if not path.startswith(f"{self.root}/"))
 
     def _folder(self, folder: str, is_filled: bool) -> _Seen:
         """One folder; `folder` ends with a slash, or is empty."""
@@ -157,6 +195,8 @@ class Territory:
         if self._unread.covers(path, is_folder) or number in self._known_hidden:
             self._known_hidden.add(number)  # it is what it is, whatever it is called later
             found.hidden.append(os.path.realpath(full) if is_link else full)
+            if not is_filled and _is_protected(name):  # one that a command makes is asked about too
+                (found.links if is_link else found.locked).append(full)
             return
         if is_filled:
             is_locked = False
@@ -171,6 +211,51 @@ class Territory:
         is_filled = is_filled or name in _FILLED
         if is_folder and (not is_filled or self._unread.has_rules):
             found.folders.append((f"{path}/", is_filled))
+
+
+def _linked(paths: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """The files among these, and in these folders, that have more than one name; with the number
+    that tells files apart.
+    """
+    looked = 0
+    for top in paths:
+        inside = (os.path.join(above, name) for above, _, names in os.walk(top) for name in names)
+        for path in (top, *islice(inside, MOST_LINKED - looked)):
+            looked += 1
+            with suppress(OSError):
+                found = os.lstat(path)
+                if stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
+                    yield path, found.st_ino
+
+
+def _matching(folder: str, parts: Sequence[str], left: list[int]) -> Iterator[str]:
+    """The paths below the folder that fit, name by name; `left` is how many may be looked at.
+
+    Raises:
+        LocalError: there are more.
+    """
+    if not parts:
+        yield folder
+        return
+    first, rest = parts[0], parts[1:]
+    if not has_wildcard(first):
+        path = os.path.join(folder, first)
+        if os.path.lexists(path):
+            yield from _matching(path, rest, left)
+        return
+    left[0] -= 1
+    if left[0] < 0:
+        raise LocalError("a rule with an absolute path denies what is in too many folders")
+    if first == "**":
+        yield from _matching(folder, rest, left)
+    with suppress(OSError), os.scandir(folder) as listed:
+        entries = [(one.path, one.name, one.is_dir(follow_symlinks=False)) for one in listed]
+        for path, name, is_folder in entries:
+            if first == "**":
+                if is_folder:
+                    yield from _matching(path, parts, left)
+            elif text_matches(first, name, ignore_case=True):
+                yield from _matching(path, rest, left)
 
 
 def _holders(roots: Sequence[str], paths: Sequence[str]) -> list[str]:

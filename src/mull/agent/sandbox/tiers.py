@@ -85,7 +85,7 @@ def _start_bubblewrap(order: Order) -> Started:
         words += ["--bind", path, path]
     for path in order.locked:
         words += ["--ro-bind", path, path]
-    words += _covers(order, bounds.hidden)
+    words += _covers(order, (path for path in bounds.hidden if not path.startswith(fresh)))
     for path in grants.writes:
         if order.is_inside(path) and path not in bounds.locked:
             words += ["--bind", path, path]

@@ -167,14 +167,14 @@ def _file(path: str, launch: Launch, *, is_missing: bool = False) -> Want | None
         return None
     order = launch.order
     real = os.path.realpath(os.path.join(order.folder, os.path.expanduser(path)))
+    if _within(real, order.bounds.hidden):
+        return None  # rules deny it, whoever asks
     if is_missing:  # it has its own temporary files
         is_hidden = real.startswith(("/tmp/", "/var/tmp/")) and os.path.lexists(real)
         is_inside = _within(real, (*order.bounds.roots, str(order.own)))
         return Want("read", shown_name(real), real) if is_hidden and not is_inside else None
     if secret := _within(real, order.secret):
         return Want("read", _shown(secret, order.folder), secret)
-    if _within(real, order.bounds.hidden):
-        return None  # rules deny it, whoever asks
     if locked := _within(real, order.bounds.locked):
         path = real if os.path.exists(real) else locked
         return Want("write", _granted(real, path, order.folder), path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mull.agent.tools.builtin import path_subject
@@ -23,9 +24,11 @@ __all__ = ["FolderLook", "command_subject"]
 _MOST = 50_000
 """Maximum entries of folders that are looked at for one word."""
 _BRACKETS = pattern(r"(\\.)|\[[!^]?\]?[^\]/]*\]")
+_HARD = pattern(r"[\[\]\\{}]")
 _CLASS = pattern(r"\[[:.=]")
 _PLAIN_START = pattern(r"[\w./*?\[]")
 _MAGIC = pattern(r":(?:\([^)]*\)|[!^/])*")
+_IGNORE_FILES = (".gitignore", ".ignore", ".rgignore", ".git/info/exclude")
 _SHIMS = frozenset(("shims", ".volta"))
 """Where version managers keep programs that read in the folder which one to run."""
 _READING, _WRITING = ("read",), ("read", "edit", "write")
@@ -97,8 +100,15 @@ class FolderLook:
             return doubt
         if not found.top.is_relative_to(self._workspace.root):
             return "its repository is larger than the working folder"
+        return self.tracked(base)
+
+    def tracked(self, base: str) -> str:
+        """Files that are denied, in the repository."""
         if not self._denies_reading:
             return ""
+        found = find_repository(Path(base or self._workspace.root))
+        if found is None:
+            return "git has no repository here"
         with reading(found._replace(folder=found.top)) as git:
             listed = git("ls-files", "-z")
         if listed is None:
@@ -112,11 +122,9 @@ class FolderLook:
         place = self._located(base, text)
         if place is None:
             return f"{text} leads out of the folder"
-        if kind == "o" and place.path.is_dir():
-            return f"{text} is a folder"
-        if kind == "r" and is_protected(place.name):
-            return f"{text} is protected"
-        tools = {"r": _WRITING, "p": ("list",), "k": ("list",)}.get(kind, _READING)
+        if why := _unfit(place, text, kind):
+            return why
+        tools = {"r": _WRITING, "e": _WRITING, "p": ("list",), "k": ("list",)}.get(kind, _READING)
         if self._is_denied(place.path, tools):
             return f"{text} is denied"
         if kind not in "va" or not (self._denies_reading and place.path.is_dir()):
@@ -147,12 +155,17 @@ class FolderLook:
         return not self._ends or any(text_matches(e, plain, ignore_case=True) for e in self._ends)
 
     def _below(self, top: Path, *, is_visible: bool) -> Iterator[Path]:
-        """All below a folder, without following links. Raises OverflowError if that is too much."""
+        """All below a folder, without following links; the `is_visible` part of it is what is not
+        hidden, or what an ignore file takes in again (`!.env`). Raises OverflowError if that is
+        too much.
+        """
         seen = 0
+        shown = {name for place in (top, *top.parents) for name in _taken_in(str(place))}
         for above, folders, files in os.walk(top):
             if is_visible:
-                folders[:] = [name for name in folders if not name.startswith(".")]
-                files = [name for name in files if not name.startswith(".")]
+                shown |= _taken_in(above)
+                folders[:] = [name for name in folders if _is_shown(name, shown)]
+                files = [name for name in files if _is_shown(name, shown)]
             seen += len(folders) + len(files)
             if seen > _MOST:
                 raise OverflowError
@@ -182,6 +195,39 @@ class FolderLook:
                 raise OverflowError
         yield from (path[:-1] for path in found)
         yield glob.replace("\\", "")
+
+
+def _unfit(place: Located, text: str, kind: str) -> str:
+    """Why a path in the folder is not one of this kind."""
+    if kind == "o" and place.path.is_dir():
+        return f"{text} is a folder"
+    if kind in "re" and is_protected(place.name):
+        return f"{text} is protected"
+    is_there = os.path.lexists(place.path)
+    if kind == "n" and is_there:
+        return f"{text} is a path here"
+    if kind == "e" and not (is_there or text.startswith(("./", "/"))):
+        return f"{text} is no path here"
+    return ""
+
+
+def _taken_in(folder: str) -> set[str]:
+    """The names in patterns by which ignore files in a folder show what is hidden."""
+    found: set[str] = set()
+    for name in _IGNORE_FILES:
+        with (
+            suppress(OSError),
+            open(os.path.join(folder, name), encoding="utf-8-sig", errors="replace") as file,
+        ):
+            lines = (line.strip() for line in file if line.startswith("!"))
+            parts = (part for line in lines for part in line[1:].split("/"))
+            found.update("*" if _HARD.search(part) else part for part in parts)
+    return found
+
+
+def _is_shown(name: str, shown: set[str]) -> bool:
+    """Whether a program that leaves out hidden files looks at it."""
+    return not name.startswith(".") or any(text_matches(one, name) for one in shown)
 
 
 def _listed(folder: str) -> list[str]:
