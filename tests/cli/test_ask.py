@@ -102,6 +102,18 @@ def test_stream_json_is_an_event_a_line_and_a_result(ask):
     assert "".join(line["text"] for line in lines if line["type"] == "text") == "Hello there"
 
 
+def test_an_answer_of_nothing_that_mull_knows_is_no_answer(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    content = {"role": "model", "parts": [{"hologram": {"a": 1}}]}
+    reply = Reply.events({"candidates": [{"content": content, "finishReason": "STOP"}]})
+    with ScriptedServer([reply]) as server:
+        place = ["-m", "google/gemini-3-pro-preview", "--base-url", server.url]
+        assert main(["ask", *place, "hi"]) == 4
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "mull: the answer holds nothing that mull knows how to show\n"
+
+
 @pytest.mark.parametrize(
     ("replies", "status", "said"),
     [

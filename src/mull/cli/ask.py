@@ -18,7 +18,7 @@ from mull.agent.engine import EMBEDDED, Engine
 from mull.agent.opening import open_kept
 from mull.cli import interrupt, opening, setup
 from mull.cli.asking import Asking
-from mull.cli.draw import Plain
+from mull.cli.draw import Plain, has_only_unknown
 from mull.cli.question import Question, read_question
 from mull.neutral.errors import (
     ConfigError,
@@ -198,10 +198,13 @@ def _announce(target: Target) -> None:
 
 
 def _status(result: Result | None, shape: Shape | None) -> Status:
-    """How it ended; calling a tool that is not offered, without any text, is no answer."""
+    """How it ended; nothing but calls of tools that are not offered, or blocks that mull does not
+    know, is no answer.
+    """
     assert result is not None
-    is_empty = result.message.tool_calls and not result.text and shape is None
-    return "no_answer" if is_empty and result.status == "complete" else result.status
+    is_empty = shape is None and (result.message.tool_calls or has_only_unknown(result.message))
+    is_empty = is_empty and not result.text and result.status == "complete"
+    return "no_answer" if is_empty else result.status
 
 
 def _store(options: Namespace) -> SessionStore:

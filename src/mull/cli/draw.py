@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from mull.agent.results import Result
 from mull.cli.thoughts import thoughts_on
-from mull.neutral.blocks import Value
+from mull.neutral.blocks import OpaqueBlock, ThinkingBlock, Value
 from mull.neutral.errors import MullError
 from mull.neutral.events import (
     Compressed,
@@ -25,13 +25,13 @@ from mull.neutral.events import (
     ToolStarted,
     Warned,
 )
-from mull.neutral.messages import Status
+from mull.neutral.messages import Message, Status
 from mull.neutral.target import Target
 
 if TYPE_CHECKING:
     from mull.tui.text.safe import Inbox
 
-__all__ = ["BROKEN", "Kept", "Plain", "Show", "tell", "written_value"]
+__all__ = ["BROKEN", "Kept", "Plain", "Show", "has_only_unknown", "tell", "written_value"]
 
 _LONGEST_OUTPUT, _LONGEST_FAILURE = 80, 400
 _LONGEST_WORD = 400
@@ -155,6 +155,8 @@ class Plain:
             self._say(
                 f"the model called {calls[0].name}, but no tools are offered: nothing was run"
             )
+        elif has_only_unknown(result.message) and not self._is_value:
+            self._say("the answer holds nothing that mull knows how to show")
 
     def failed(self, error: MullError, kept: Kept) -> None:
         self._end_line()
@@ -237,6 +239,12 @@ def written_value(value: Any, *, indented: bool) -> str:
 
     data = msgspec.json.encode(value)
     return (msgspec.json.format(data, indent=2) if indented else data).decode()
+
+
+def has_only_unknown(answer: Message) -> bool:
+    """Whether an answer consists of blocks that mull does not know, thinking aside."""
+    kinds = {type(block) for block in answer.blocks} - {ThinkingBlock}
+    return kinds == {OpaqueBlock}
 
 
 def tell(text: str, err: TextIO) -> None:

@@ -33,7 +33,7 @@ from mull.policy.reasoning import StripPolicy, turn_start
 from mull.policy.view.calls import sendable_calls
 from mull.policy.view.intake import Intake, taken
 from mull.policy.view.media import without_untaken
-from mull.policy.view.repair import Repair, repair_turn
+from mull.policy.view.repair import Repair
 
 __all__ = [
     "UNCHANGED",
@@ -51,7 +51,6 @@ __all__ = [
     "is_plain",
     "keep_for",
     "view_repaired",
-    "view_turn",
 ]
 
 
@@ -231,15 +230,6 @@ def keep_for(place: Standing, rules: Rules, *, in_chain: bool) -> Keep:
     elif not rules.include:
         unwanted = "excluded"
     return Keep(unwanted, in_chain)
-
-
-def view_turn(messages: Sequence[Message], place: Standing, rules: Rules) -> View:
-    """The view of one turn, with all thinking in full."""
-    repaired = repair_turn(messages)
-    sent = repaired.messages
-    in_chain = is_open_chain(sent) if place.last else is_paused(sent)
-    keep = keep_for(place, rules, in_chain=in_chain)
-    return view_repaired(repaired, keep, rules)
 
 
 def view_repaired(
