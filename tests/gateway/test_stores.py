@@ -664,17 +664,34 @@ def test_the_cache_answers_while_the_store_is_away():
         one, other = (Cached(server.url, Guarded(flaky), patience=30) for _ in range(2))
         flaky.broken = True
         with pytest.raises(StoreUnavailable):
-            await one.keep("", ["k"], b"1")
-        assert await other.find("", ["k"]) == {"k": b"1"}
+            await one.keep("", ["call:k"], b"1")
+        assert await other.find("", ["call:k"]) == {"call:k": b"1"}
         with pytest.raises(StoreUnavailable) as told:
-            await other.find("", ["k", "l"])
-        assert told.value.found == {"k": b"1"}
+            await other.find("", ["call:k", "call:l"])
+        assert told.value.found == {"call:k": b"1"}
         flaky.broken = False
         await one.close()
         await other.close()
-        return await flaky.memory.find("", ["k"])
+        return await flaky.memory.find("", ["call:k"])
 
-    assert with_server(work) == {"k": b"1"}
+    assert with_server(work) == {"call:k": b"1"}
+
+
+def test_a_look_alike_is_found_that_was_stored_where_the_cache_cannot_be_reached():
+    """What was said leads to one answer only as far as the store knows; a proof always does."""
+
+    async def work(server):
+        memory = InProcess()
+        store = Cached(server.url, memory, patience=30)
+        keys = ["call:c", "turn:t"]
+        await store.keep("", keys, b"1")
+        assert await store.find("", keys) == {"call:c": b"1", "turn:t": b"1"}
+        await memory.keep("", ["call:d", "turn:t"], b"2")
+        assert await store.find("", ["turn:t"]) == {"turn:t": SEVERAL}
+        assert await store.find("", ["call:c"]) == {"call:c": b"1"}
+        await store.close()
+
+    with_server(work)
 
 
 def test_what_only_one_gateway_could_cache_is_several_where_another_has_stored_its_own():

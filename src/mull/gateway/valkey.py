@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from mull.gateway.anchors import is_proof
 from mull.gateway.memory import OK, SEVERAL, Memory, StoreUnavailable, anchor_of, record_id
 from mull.gateway.resp import PATIENCE, Command, Reply, RespClient, RespError, read_address
 from mull.logs import log_warning
@@ -44,7 +45,7 @@ class Cached:
             StoreUnavailable: the store does not respond; carries the records that the cache has.
         """
         wanted = tuple(dict.fromkeys(keys))
-        found = await self._cached(scope, wanted)
+        found = _certain(await self._cached(scope, wanted))
         missing = [key for key in wanted if key not in found]
         if not missing:
             return found
@@ -214,6 +215,15 @@ class Cached:
             self._told = now
             text = f"{type(error).__name__}: {error}"[:200]
             log_warning(f"the gateway's cache is unavailable ({text}): using the store alone")
+
+
+def _certain(found: dict[str, bytes]) -> dict[str, bytes]:
+    """What holds whatever the cache has missed: that there are several, and what a proof is for.
+
+    A gateway that cannot reach the cache may have stored another record under any other key.
+    """
+    proved = {SEVERAL, *(data for key, data in found.items() if is_proof(key))}
+    return {key: data for key, data in found.items() if data in proved}
 
 
 def _anchor(scope: str, key: str) -> bytes:
