@@ -144,18 +144,18 @@ def test_a_token_is_added_as_the_user_of_the_unit():
     assert parse(rest).name == "ann"
 
 
-def test_images_are_by_version_and_can_be_by_digest():
+def test_images_are_by_digest_and_renewed_by_the_same_tag():
     images = {service["image"] for name, service in COMPOSE["services"].items()} - {"mull-serve"}
     assert images == {f"${{{name}:-{image}}}" for name, image in DEFAULTS.items()} - {
         f"${{PYTHON_IMAGE:-{DEFAULTS['PYTHON_IMAGE']}}}"
     }
     text = (DEPLOY / "compose/compose.yaml").read_text()
     told = dict(
-        re.findall(r"(\w+)=([\w/.-]+:[\w.-]+)", text.partition("for one in")[2].split(";")[0])
+        re.findall(r"(\w+)=([\w/.-]+:[\w.-]+)", text.partition("for one in")[2].partition("do\n")[0])
     )
-    short = {
-        name.removesuffix("_IMAGE"): image.removeprefix("docker.io/").removeprefix("library/")
-        for name, image in DEFAULTS.items()
-    }
-    assert told == short
-    assert all(":" in image for image in DEFAULTS.values())
+    tags = {}
+    for name, image in DEFAULTS.items():
+        tag, digest = image.split("@")
+        assert re.fullmatch("sha256:[0-9a-f]{64}", digest)
+        tags[name.removesuffix("_IMAGE")] = tag.removeprefix("docker.io/").removeprefix("library/")
+    assert told == tags

@@ -418,6 +418,12 @@ def test_two_words_of_one_command_that_contradict_each_other_are_an_error(
     assert "contradict each other: keep one of them" in told
 
 
+def test_two_models_in_one_command_are_an_error(capsys):
+    with pytest.raises(SystemExit):
+        main(["ask", "-m", "openai-compatible/m/low", "-m", "openai-compatible/m/high", "hi"])
+    assert "m/low and openai-compatible/m/high contradict each other" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("level", ["low", "high", "none"])
 def test_the_same_word_twice_is_no_contradiction(world, level):
     for model, (read, expected) in MODELS.items():

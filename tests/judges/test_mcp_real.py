@@ -8,6 +8,7 @@ installed beside the virtual environment once; a judge that cannot be installed 
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -66,7 +67,7 @@ def everything(npm):
 def listening(command, port):
     environ = {"PATH": PATH, "PORT": str(port)}
     with subprocess.Popen(
-        [*command, "streamableHttp"], env=environ, stdout=-3, stderr=-3
+        [*command, "streamableHttp"], env=environ, stdout=-3, stderr=-3, start_new_session=True
     ) as process:
         try:
             for _ in range(1000):
@@ -76,8 +77,8 @@ def listening(command, port):
                 except OSError:
                     time.sleep(0.02)
             yield
-        finally:
-            process.kill()
+        finally:  # `node` from a Python package starts another process
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def free_port():

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Action, ArgumentParser, Namespace
 from pathlib import Path
 
 from mull.settings.words import NO_PROFILE
 
 TYPE_CHECKING = False  # without importing typing, so that `mull --help` is fast
 if TYPE_CHECKING:
-    from typing import Literal, TextIO
+    from typing import Any, Literal, TextIO
 
     from mull.agent.setup import Setup
 
@@ -53,9 +53,22 @@ def add_model_argument(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-m",
         "--model",
+        action=_Once,
         metavar="MODEL",
         help="the model: provider/model or a unique part of it, optionally with /LEVEL or /TOKENS",
     )
+
+
+class _Once(Action):
+    """An option that cannot be said twice with two meanings."""
+
+    def __call__(
+        self, parser: ArgumentParser, namespace: Namespace, values: Any, _: str | None = None
+    ) -> None:
+        before = getattr(namespace, self.dest)
+        if before not in (None, values):
+            parser.error(f"{before} and {values} contradict each other: keep one of them")
+        setattr(namespace, self.dest, values)
 
 
 def load(options: Namespace) -> Setup:
