@@ -151,7 +151,9 @@ def test_images_are_by_digest_and_renewed_by_the_same_tag():
     }
     text = (DEPLOY / "compose/compose.yaml").read_text()
     told = dict(
-        re.findall(r"(\w+)=([\w/.-]+:[\w.-]+)", text.partition("for one in")[2].partition("do\n")[0])
+        re.findall(
+            r"(\w+)=([\w/.-]+:[\w.-]+)", text.partition("for one in")[2].partition("do\n")[0]
+        )
     )
     tags = {}
     for name, image in DEFAULTS.items():
