@@ -170,8 +170,6 @@ class TerminalFront:
         count = len(documents())
         first = {"all": 0, "last": count - 1, "none": count}[unfolded]
         viewer = Viewer(title, documents(), range(max(first, 0), count))
-        held, self._held = self._held, []
-        store_typeahead(self._keyboard, held)
         self._screen.flush()
         self._screen.is_covered = True
         try:
@@ -181,6 +179,7 @@ class TerminalFront:
                 self.theme,
                 self.depth,
                 over=self.app,
+                began=self._hand_over,
                 waiting=lambda: self.asking.question is not None and title != WHOLE,
             )
         finally:
@@ -195,6 +194,11 @@ class TerminalFront:
     def hold(self, keys: Sequence[KeyPress]) -> None:
         """Keep keys that are meant for what comes next."""
         self._held += keys
+
+    def _hand_over(self) -> None:
+        """What was pressed until now is meant for the viewer, which reads the keys from here on."""
+        held, self._held = self._held, []
+        store_typeahead(self._keyboard, held)
 
     def _resume(self) -> None:
         """Press the held keys."""

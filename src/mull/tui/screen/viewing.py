@@ -42,15 +42,17 @@ async def view_documents(
     depth: Depth,
     *,
     over: Application[Any],
+    began: Callable[[], None],
     waiting: Callable[[], bool],
 ) -> None:
-    """Show the viewer over an application until it is closed; `waiting` says that a question is
-    pending.
+    """Show the viewer over an application until it is closed. `began` is called when that gets no
+    keys any more; `waiting` says that a question is pending.
     """
     keyboard = over.input
     assert isinstance(keyboard, Keyboard)
     with keyboard.shared() as keys:
         async with in_terminal():
+            began()
             await _Reading(viewer, documents, theme, depth, over, keys, waiting).run()
 
 
