@@ -72,8 +72,8 @@ FIRST: list[Act] = [
     Call("look", {"at": "the door"}),
 ]
 LATER: list[Act] = [Think("That is enough."), Say("It is a door.")]
-SILENCE_S = 1.0
-"""How long mull waits for a byte that may never come."""
+SILENCE_S = 2.5
+"""How long mull waits for a byte that may never come: longer than a busy machine stands still."""
 SLOW: frozenset[Kind] = frozenset({"delay", "throttle"})
 
 

@@ -330,9 +330,9 @@ def test_a_removed_clients_records_are_in_no_store(truth, cache, monkeypatch, at
         store = shared(url, cache)
         for scope in ("ann", "ann#1", "bob"):
             for n in range(20):
-                await store.keep(scope, [f"k{n}", f"l{n}"], b"%d" % n * 500)
+                await store.keep(scope, [f"call:{n}", f"answer:{n}"], b"%d" % n * 500)
         gone = await store.forget_all("ann#1")
-        keys = [f"{key}{n}" for key in "kl" for n in range(20)]
+        keys = [f"{kind}:{n}" for kind in ("call", "answer") for n in range(20)]
         alone = Cached(cache.url, InProcess(), patience=30)
         found = [
             len(await one.find(scope, keys))
