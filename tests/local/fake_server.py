@@ -8,7 +8,9 @@ and its environment in `environment`.
 from __future__ import annotations
 
 import os
+import socket
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -19,7 +21,16 @@ life.TICK = 0.01
 
 
 class Fake:
-    base_url = "http://127.0.0.1:9/v1"
+    """Takes connections, and closes them."""
+
+    def __init__(self) -> None:
+        listening = socket.create_server(("127.0.0.1", 0))
+        self.base_url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+        threading.Thread(target=self._take, args=(listening,), daemon=True).start()
+
+    def _take(self, listening: socket.socket) -> None:
+        while True:
+            listening.accept()[0].close()
 
     def work(self) -> tuple[int, bool]:
         return 0, False

@@ -162,10 +162,12 @@ class Embedded:
                 yield
 
     def _find(self) -> Running | None:
-        """The server that runs; one whose starter died while it was loading is waited for."""
+        """The server that runs. One whose starter died while it was loading is waited for, and so
+        is the end of one that was killed, which may hold its lock a little longer than its port.
+        """
         until = time.monotonic() + _START_SECONDS
         while self._place.is_alive():
-            if running := self._place.read():
+            if (running := self._place.read()) and _listens(running):
                 return running
             if time.monotonic() > until:
                 raise LocalError(
@@ -216,9 +218,27 @@ def ensure(directory: Path) -> Running:
     return embedded(directory).ensure()
 
 
-def _ask_metrics(running: Running) -> Metrics | None:
+def _connection(running: Running) -> http.client.HTTPConnection:
     address = urlsplit(running.base_url)
-    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=2)
+    return http.client.HTTPConnection(address.hostname or "", address.port, timeout=2)
+
+
+def _listens(running: Running) -> bool:
+    """Whether somebody takes connections there; a server that is slow to does."""
+    connection = _connection(running)
+    try:
+        connection.connect()
+    except ConnectionRefusedError:
+        return False
+    except OSError:
+        return True
+    finally:
+        connection.close()
+    return True
+
+
+def _ask_metrics(running: Running) -> Metrics | None:
+    connection = _connection(running)
     try:
         connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {running.key}"})
         answer = connection.getresponse()
