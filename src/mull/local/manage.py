@@ -162,8 +162,10 @@ class Embedded:
                 yield
 
     def _find(self) -> Running | None:
-        """The server that runs. One whose starter died while it was loading is waited for, and so
-        is the end of one that was killed, which may hold its lock a little longer than its port.
+        """The server that runs.
+
+        A server may still be loading although its starter has died: wait for it. A killed server
+        may hold its lock a little longer than its port: wait until it is gone.
         """
         until = time.monotonic() + _START_SECONDS
         while self._place.is_alive():
