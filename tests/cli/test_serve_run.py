@@ -15,6 +15,7 @@ import pytest
 from gateway.conftest import free_port, serving
 from gateway.process import LIMIT_S, MULL, write_config
 from mull.agent.engine import LOCAL_PROVIDERS
+from mull.agent.usable import EMBEDDED_MODEL
 from mull.cli import serve_run
 from mull.gateway.setups import HOME, Wiring
 from mull.store.serve import ServedModel
@@ -266,9 +267,9 @@ def test_a_configured_name_has_the_window_of_its_server(run, tmp_path):
 
 def test_plain_serve_offers_the_models_of_local_servers(client, local):
     told = told_by(local)
-    (listed,) = told["listed"]["data"]
+    (listed,) = (one for one in told["listed"]["data"] if one["id"] != EMBEDDED_MODEL)
     assert (listed["id"], listed["context_length"]) == ("vllm/qwen", WINDOW)
-    assert 'model="vllm/qwen"' in told["argv"]  # the only one
+    assert 'model="vllm/qwen"' in told["argv"]  # the only one beside the embedded model
     assert f"model_context_window={WINDOW}" in told["argv"]
 
 

@@ -464,7 +464,9 @@ def usual(quick):
     return make
 
 
-def test_servers_at_their_usual_addresses_are_listed_while_they_run(usual):
+def test_servers_at_their_usual_addresses_are_listed_while_they_run(usual, monkeypatch):
+    monkeypatch.setattr("mull.local.weights.is_installed", lambda: False)
+
     async def windows(engine, routes, known) -> dict[str, int | None]:
         async with engine:
             await known.refresh(routes)

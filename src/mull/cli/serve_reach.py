@@ -64,8 +64,10 @@ async def served_model(engine: Engine, config: ServeConfig, only: str | None) ->
     """The name of the model that a client requests by default.
 
     Raises:
-        NoModelError: the gateway serves several models, and none of them is the default.
+        NoModelError: the gateway serves several models, and none of them is the default. The
+            embedded model counts only where nothing else is served.
     """
+    from mull.agent.usable import EMBEDDED_MODEL
     from mull.gateway.routes import Routes
     from mull.gateway.servers import Servers
 
@@ -75,7 +77,7 @@ async def served_model(engine: Engine, config: ServeConfig, only: str | None) ->
         return chosen
     routes = Routes(engine, config)
     await Servers(engine).refresh(routes)
-    names = routes.names()
+    names = [name for name in routes.names() if name != EMBEDDED_MODEL] or routes.names()
     if len(names) != 1:
         engine.target()  # its error says what to do
     return names[0]
