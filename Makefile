@@ -90,8 +90,9 @@ judges: $(JUDGES) $(LOCAL) $(BROWSER) ## the slow tests: the vendors' own SDKs j
 	  { echo "a database is missing: its tests would fail"; exit 1; }
 	$(BIN)/python -m pytest -q -m slow -n 2 --dist loadfile
 SECONDS ?= 180
-fuzz: $(FUZZER) ## every reader of foreign bytes, guided by coverage, for SECONDS=180 in all
-	$(BIN)/python -m tools.fuzz --seconds $(SECONDS)
+INPUTS ?=
+fuzz: $(FUZZER) ## every reader of foreign bytes, guided by coverage, for SECONDS=180 in all or INPUTS each
+	$(BIN)/python -m tools.fuzz $(if $(INPUTS),--runs $(INPUTS),--seconds $(SECONDS))
 WRITE ?=
 attack: $(READY) ## hostile endpoints, models, servers and files, on loopback; WRITE=1 renews docs/reliability.md
 	$(BIN)/python -m tools.attack $(if $(WRITE),--write)

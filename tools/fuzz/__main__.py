@@ -2,8 +2,9 @@
 
 Each reader runs in a process of its own under atheris, which watches the branches of mull that an
 input takes and goes on from those that take a new one. It starts from the corpus, and answers from
-the fixtures too. The seed is fixed and the time is shared out, so a run has an end. An input that
-breaks a reader is put into the corpus, where every run of the tests replays it.
+the fixtures too. The time is shared out, so a run has an end; or each reader gets a number of
+inputs (`--runs`), and then the same code is tried with the same ones on every machine: the seed is
+fixed. An input that breaks a reader is put into the corpus, where every run of the tests replays it.
 """
 
 from __future__ import annotations
@@ -57,13 +58,13 @@ def _one(name: str, flags: Sequence[str]) -> None:
     atheris.Fuzz()
 
 
-def _fuzz(name: str, seconds: float, seed: int, keep: bool) -> Outcome:
+def _fuzz(name: str, seconds: float, runs: int | None, seed: int, keep: bool) -> Outcome:
     from tools.fuzz.readers import CORPUS
 
     with tempfile.TemporaryDirectory(prefix="mull-fuzz-") as found:
         flags = [
             f"-seed={seed}",
-            f"-max_total_time={max(1, round(seconds))}",
+            f"-max_total_time={max(1, round(seconds))}" if runs is None else f"-runs={runs}",
             f"-max_len={_LONGEST}",
             "-timeout=60",
             "-rss_limit_mb=2048",
@@ -76,7 +77,7 @@ def _fuzz(name: str, seconds: float, seed: int, keep: bool) -> Outcome:
         try:
             done = subprocess.run(
                 command, cwd=ROOT, capture_output=True, text=True, errors="replace",
-                timeout=seconds + _START, check=False,
+                timeout=seconds + _START, check=False, env={**os.environ, "PYTHONHASHSEED": "0"},
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return Outcome(name, 0, 0, 0, "it did not end in time")
@@ -127,6 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description=main.__doc__)
     parser.add_argument("readers", nargs="*", help="some of them only")
     parser.add_argument("--seconds", type=float, default=180, help="for all of them together")
+    parser.add_argument("--runs", type=int, help="inputs for each of them, instead of a time")
     parser.add_argument("--seed", type=int, default=_SEED, help="another one tries other inputs")
     parser.add_argument("--keep", action="store_true", help="take new paths into the corpus")
     parser.add_argument("--one", metavar="READER", help=argparse.SUPPRESS)
@@ -145,7 +147,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"{'reader':<26}{'tried':>10}{'new paths':>11}{'branches':>10}")
     with ThreadPoolExecutor(workers) as pool:
         outcomes = []
-        for one in pool.map(lambda name: _fuzz(name, share, options.seed, options.keep), names):
+        for one in pool.map(
+            lambda name: _fuzz(name, share, options.runs, options.seed, options.keep), names
+        ):
             outcomes.append(one)
             print(f"{one.name:<26}{one.tried:>10,}{one.new:>11,}{one.covered:>10,}", flush=True)
     broke = [one for one in outcomes if one.problem or not one.tried]
