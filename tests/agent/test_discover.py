@@ -15,6 +15,7 @@ from mull.agent import discover as discovering
 from mull.agent.discover import Found, Served, discover
 from mull.agent.engine import LOCAL_PROVIDERS, Engine
 from mull.testing.server import CUT, STALL, Gate, Reply, ScriptedServer
+from ports import closed_port
 
 pytestmark = pytest.mark.usefixtures("inspected_servers")
 
@@ -30,9 +31,7 @@ def unloaded(name):
 @pytest.fixture
 def closed():
     """An address on loopback where nobody listens."""
-    with ScriptedServer([]) as server:
-        url = server.url
-    return url
+    return f"http://127.0.0.1:{closed_port()}/v1"
 
 
 @pytest.fixture

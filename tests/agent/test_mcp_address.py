@@ -13,6 +13,7 @@ from mull.agent.mcp import bodies
 from mull.agent.mcp import server as one_server
 from mull.neutral.blocks import ToolResultBlock
 from mull.store.mcp import McpConfig
+from ports import closed_port
 
 TOOLS = ["echo", "forget", "flood", "flood_events", "refuse", "break", "error", "raw", "packed"]
 BOMB = gzip.compress(bytes(60_000_000))
@@ -288,7 +289,7 @@ def test_an_address_where_nobody_is(address, tmp_path):
     async def body(servers):
         return servers.statuses[0]
 
-    url = f"http://127.0.0.1:{unused_port()}/mcp"
+    url = f"http://127.0.0.1:{closed_port()}/mcp"
     status = serving({"a": McpConfig(url=f"{url}?secret=1")}, tmp_path, body)
     assert status.reason == f"cannot reach {url}: All connection attempts failed"
 
@@ -303,8 +304,3 @@ def test_a_key_that_is_no_longer_taken_is_told_of(address, tmp_path):
         f"{address.url} answered 401 Unauthorized: log in with `mull mcp login a`"
     )
     assert state == "ready"
-
-
-def unused_port():
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
-        return server.server_port

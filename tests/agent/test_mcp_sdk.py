@@ -11,13 +11,12 @@ from msgspec.structs import replace
 from mcp_servers import FIXTURES, serving, with_sdk
 from mull.neutral.blocks import MediaBlock, ToolResultBlock
 from mull.store.mcp import McpConfig
+from ports import free_port
 
 
 @pytest.fixture(scope="module")
 def url():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, str(FIXTURES / "with_sdk.py"), "http", str(port)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
         wait_for(port)

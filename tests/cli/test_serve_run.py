@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.conftest import free_port, serving
+from gateway.conftest import serving
 from gateway.process import LIMIT_S, MULL, write_config
 from mull.agent.engine import LOCAL_PROVIDERS
 from mull.agent.usable import EMBEDDED_MODEL
@@ -20,6 +20,7 @@ from mull.cli import serve_run
 from mull.gateway.setups import HOME, Wiring
 from mull.store.serve import ServedModel
 from mull.testing.server import Reply, ScriptedServer
+from ports import closed_port, free_port
 
 COMMAND = "serve"
 MODEL = "moonshotai/kimi-k2.5"
@@ -42,6 +43,8 @@ sys.exit(7)
 PAUSING = "import signal; signal.pause()"
 WAITING = """#!{python}
 import signal, sys
+if sys.argv[1] == "debug":  # asked about its models: it has none to tell
+    sys.exit(1)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))
 print("up", flush=True)
 signal.pause()
@@ -241,7 +244,7 @@ def local(tmp_path):
     with ScriptedServer(local_server) as server:
         lines = ["[serve]", f'listen = "127.0.0.1:{free_port()}"']
         for name in LOCAL_PROVIDERS:
-            url = f"{server.url}/v1" if name == "vllm" else f"http://127.0.0.1:{free_port()}/v1"
+            url = f"{server.url}/v1" if name == "vllm" else f"http://127.0.0.1:{closed_port()}/v1"
             lines += [f'[providers."{name}"]', f'base_url = "{url}"']
         file = tmp_path / "local.toml"
         file.write_text("\n".join(lines) + "\n")

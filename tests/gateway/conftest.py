@@ -27,13 +27,6 @@ from mull.store.serve import ServeConfig, ServedModel
 SECRET = b"0123456789abcdef0123456789abcdef"
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
-
-
 @contextmanager
 def serving(
     models: Mapping[str, ServedModel],

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from gateway.conftest import free_port
+from ports import free_port
 
 MULL = (sys.executable, "-m", "mull")
 LIMIT_S = 60

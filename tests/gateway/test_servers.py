@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from gateway.conftest import free_port, serving
+from gateway.conftest import serving
 from mull.agent import discover
 from mull.agent.engine import LOCAL_PROVIDERS, Engine
 from mull.gateway import servers
@@ -22,6 +22,7 @@ from mull.gateway.routes import Routes
 from mull.gateway.servers import Servers
 from mull.store.serve import ServeConfig, ServedModel
 from mull.testing.server import STALL, Reply, ScriptedServer
+from ports import closed_port, free_port
 
 pytestmark = pytest.mark.usefixtures("inspected_servers")
 
@@ -453,7 +454,7 @@ def usual(quick):
     """An engine whose local providers are at these addresses, the others nowhere."""
 
     def make(**addresses):
-        nowhere = f"http://127.0.0.1:{free_port()}/v1"
+        nowhere = f"http://127.0.0.1:{closed_port()}/v1"
         places = {**dict.fromkeys(LOCAL_PROVIDERS, nowhere), **addresses}
         config = Path(os.environ["MULL_CONFIG_DIR"]) / "config.toml"
         config.parent.mkdir(parents=True, exist_ok=True)

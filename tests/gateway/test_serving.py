@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from gateway.conftest import free_port
 from gateway.test_app import ask
 from mull.agent.engine import Engine
 from mull.gateway.app import GatewayApp
@@ -24,6 +23,7 @@ from mull.gateway.service import Gateway
 from mull.gateway.silent import close_silent
 from mull.neutral.errors import ConfigError
 from mull.store.serve import ServeConfig, ServedModel
+from ports import free_port
 
 
 def open_socket(config: ServeConfig) -> socket.socket:

@@ -21,11 +21,11 @@ import pytest
 from tools.agents import PATH, install
 from tools.databases import postgres, valkey
 
-from gateway.conftest import free_port
 from gateway.process import home_environ
 from judges.test_gateway_agents import AGENTS, ASIDE, FILES, script
 from judges.test_gateway_process import until
 from mull.testing import StrictServer
+from ports import free_port
 from test_deploy import COMPOSE, DEPLOY, GATEWAYS, instruction
 
 asyncpg = pytest.importorskip("asyncpg")

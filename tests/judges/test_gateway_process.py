@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.conftest import free_port
 from mull.testing import Gate, Reply, ScriptedServer
+from ports import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis.stateful import run_state_machine_as_test
 from tools.databases import postgres, valkey
 
-from gateway.conftest import free_port, serving
+from gateway.conftest import serving
 from gateway.ledgers import NOON, agrees, steps
 from gateway.stores import Contract, attempt
 from gateway.test_square import CLIENTS, EACH_DIALECT, UPSTREAMS, client
@@ -40,6 +40,7 @@ from mull.neutral.errors import ConfigError
 from mull.store.serve import ServedModel
 from mull.testing import Say, StrictServer, Think
 from naive_clients import CHAIN, TWO_TURNS, post
+from ports import free_port
 
 asyncpg = pytest.importorskip("asyncpg")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

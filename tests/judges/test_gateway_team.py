@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.conftest import free_port
 from mull.testing import Say, StrictServer, Think
+from ports import free_port
 
 anthropic = pytest.importorskip("anthropic")
 openai = pytest.importorskip("openai")

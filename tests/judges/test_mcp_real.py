@@ -24,6 +24,7 @@ from mcp_servers import serving
 from mull.neutral.blocks import ToolCallBlock
 from mull.store.mcp import McpConfig
 from mull.testing import Call, Say, StrictServer, Think
+from ports import free_port
 from tool_calls import answer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
@@ -79,12 +80,6 @@ def listening(command, port):
             yield
         finally:  # `node` from a Python package starts another process
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 @pytest.fixture(params=["stdio", "http"])

@@ -377,9 +377,10 @@ def test_the_environment_has_no_way_out(folder, monkeypatch):
 
 
 def test_long_commands_are_ended_with_everything_they_started(folder):
-    result = Work(folder).run("setsid sleep 4713 & sleep 600", timeout=1)
+    mark = str(10**7 + os.getpid())  # no other run of the tests has it
+    result = Work(folder).run(f"setsid sleep {mark} & sleep 600", timeout=1)
     assert "[ended after 1 seconds" in result.output
-    assert not any("4713" in line for line in _commands())
+    assert not any(mark in line for line in _commands())
 
 
 def _commands():
