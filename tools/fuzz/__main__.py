@@ -3,8 +3,8 @@
 Each reader runs in a process of its own under atheris, which watches the branches of mull that an
 input takes and goes on from those that take a new one. It starts from the corpus, and answers from
 the fixtures too. The time is shared out, so a run has an end; or each reader gets a number of
-inputs (`--runs`), and then the same code is tried with the same ones on every machine: the seed is
-fixed. An input that breaks a reader is put into the corpus, where every run of the tests replays it.
+inputs (`--runs`), and then the same code is tried with the same ones on every machine: the seed
+is fixed. An input that breaks a reader is put into the corpus; every run of the tests replays it.
 """
 
 from __future__ import annotations

@@ -363,7 +363,8 @@ def _read_batch_api(data: bytes) -> None:
         assert state.status.isprintable()
         for one in (state.id, *state.files):
             # no part of a path leads elsewhere; two dots inside a name do not
-            assert one.isprintable() and not {".", ".."}.intersection(one.split("/"))
+            assert one.isprintable()
+            assert not {".", ".."}.intersection(one.split("/"))
 
 
 def _read_batch_file(data: bytes) -> None:
