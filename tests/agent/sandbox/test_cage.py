@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from caged import FILES, cage_of, fill_repository, git, make_place, need_tier, p
 from mull.agent.sandbox import namespaces, own_code
 from mull.agent.sandbox.cage import Cage
 from mull.agent.sandbox.order import Grants
+from mull.agent.sandbox.territory import programs
 from mull.agent.sandbox.tiers import TIERS
 from mull.agent.sandbox.wants import wants_of
 from mull.agent.tools.snapshot import take_snapshot
@@ -445,7 +448,13 @@ def test_where_sockets_usually_are_there_is_nothing(folder, tier):
     need_tier(tier)
     ran = run(cage_of(folder, tier), "ls -A /run /var/run/ /tmp /var/tmp /dev/shm")
     names = {line for line in ran.output.splitlines() if line and not line.endswith(":")}
-    assert names <= {"current-system", "opengl-driver", "booted-system"}
+    shown = {one.split("/")[-1] for one in _tops(programs(os.environ["PATH"]))}
+    assert names <= {"current-system", "opengl-driver", "booted-system", *shown}
+
+
+def _tops(paths):
+    """The entries of /tmp and /var/tmp that lead there."""
+    return [re.match("(/var)?/tmp/[^/]+", path)[0] for path in paths]
 
 
 @pytest.mark.parametrize("where", ["file", "abstract"])
@@ -608,10 +617,14 @@ def test_it_ends_as_the_program_does(folder, tier):
 @pytest.mark.parametrize("tier", ALONE)
 def test_a_daemon_ends_with_its_command(folder, tier):
     need_tier(tier)
-    ran = run(cage_of(folder, tier), "setsid -f sleep 4711 >/dev/null 2>&1 </dev/null; echo ok")
+    daemon = f"sleep 4711{os.getpid()}"
+    ran = run(cage_of(folder, tier), f"setsid -f {daemon} >/dev/null 2>&1 </dev/null; echo ok")
     assert ran.output == "ok\n"
-    found = subprocess.run(("pgrep", "-f", "sleep 4711"), stdout=subprocess.PIPE, check=False)
-    assert found.stdout == b""
+    while (
+        subprocess.run(("pgrep", "-f", daemon), stdout=subprocess.DEVNULL, check=False).returncode
+        == 0
+    ):
+        time.sleep(0.02)  # bubblewrap itself may be gone a moment earlier
 
 
 def test_what_it_left_running_is_told(folder):
@@ -689,6 +702,59 @@ def test_a_temporary_file_of_others_can_be_granted(folder, tier, tmp_path):
     command = f"cat {tmp_path}/log; echo evil > {tmp_path}/log"
     assert run(cage_of(folder, tier), command, grants).output.startswith("of others\n")
     assert (tmp_path / "log").read_text() == "of others\n"
+
+
+def with_program(folder, text="echo it runs"):
+    """A folder of programs, with one."""
+    folder.mkdir(parents=True)
+    (folder / "greet").write_text(f"#!/bin/sh\n{text}\n")
+    (folder / "greet").chmod(0o755)
+    return folder
+
+
+def test_programs_on_the_path_are_there_although_they_lie_in_tmp(
+    folder, tier, tmp_path, monkeypatch
+):
+    """A virtual environment in /tmp is needed whole; of other folders only the programs."""
+    plain = with_program(tmp_path / "tools/bin")
+    whole = with_program(tmp_path / "env/bin", 'cat "$(dirname "$0")/../lib"')
+    for place in (plain, whole):
+        (place.parent / "lib").write_text("its library\n")
+    (whole.parent / "pyvenv.cfg").touch()
+    for place, said in ((plain, "it runs\n"), (whole, "its library\n")):
+        monkeypatch.setenv("PATH", f"{place}:/usr/bin:/bin")
+        spoil = f"greet; echo evil > {place}/greet; echo evil > {place.parent}/lib"
+        assert run(cage_of(folder, tier), spoil).output.startswith(said)
+        assert "evil" not in (place / "greet").read_text()
+        assert (place.parent / "lib").read_text() == "its library\n"
+    monkeypatch.setenv("PATH", f"{plain}:/usr/bin:/bin")
+    if tier != "landlock":  # which hides nothing but what is secret
+        assert "library" not in run(cage_of(folder, tier), f"cat {plain.parent}/lib").output
+
+
+def test_no_folder_of_programs_shows_a_key_or_covers_the_working_folder(
+    folder, tier, tmp_path, monkeypatch
+):
+    home = with_program(tmp_path / "home")
+    (home / ".ssh").mkdir()
+    (home / ".ssh/id").write_text("CANARY\n")
+    monkeypatch.setenv("HOME", str(home))
+    inside = with_program(home / ".ssh/bin")
+    (tmp_path / "link").symlink_to(inside)
+    places = (home, inside, tmp_path / "link")
+    monkeypatch.setenv("PATH", ":".join(map(str, (*places, "/usr/bin", "/bin"))))
+    ran = run(
+        cage_of(folder, tier), f"cat {home}/.ssh/id; for p in {tmp_path}/link; do $p/greet; done"
+    )
+    assert "CANARY" not in ran.output
+    assert "it runs" not in ran.output
+    work = tmp_path / "env/work"
+    work.mkdir(parents=True)
+    (work.parent / "pyvenv.cfg").touch()
+    with_program(work.parent / "bin")
+    monkeypatch.setenv("PATH", f"{work.parent}/bin:/usr/bin:/bin")
+    assert run(cage_of(work, tier), "echo x > new; cat new").output == "x\n"
+    assert (work / "new").read_text() == "x\n"
 
 
 def test_the_configuration_of_git_can_be_granted(folder, tier):

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from mull.agent.sandbox.guard import Checked, Guard
 from mull.agent.sandbox.order import Grants, Order, Started, Tier, TierName
-from mull.agent.sandbox.territory import Bounds, Territory, home_secrets, sockets
+from mull.agent.sandbox.territory import Bounds, Territory, home_secrets, programs, sockets
 from mull.agent.sandbox.tiers import TIERS
 from mull.logs import log_warning
 from mull.neutral.errors import LocalError
@@ -200,15 +200,20 @@ class Cage:
         verdict = find_tier(self._tiers)
         if verdict.tier is None:
             raise LocalError(f"there is no sandbox here: {verdict.words}")
+        bounds = self.territory.look()
+        secret = [path for path in self._secret() if path not in grants.reads]
+        apart = (*bounds.roots, *bounds.hidden, *secret)
+        needed = programs(environment.get("PATH", ""))
+        shown = [path for path in needed if not _meets(os.path.realpath(path), apart)]
         order = Order(
             program,
             environment,
             folder,
-            self.territory.look(),
-            [path for path in self._secret() if path not in grants.reads],
+            bounds,
+            secret,
             self._folder(),
             self._folder(),
-            grants,
+            Grants(grants.network, grants.writes, (*grants.reads, *shown)),
             0 if grants.network else self._neighbour(),
         )
         return verdict.tier, order
@@ -262,6 +267,11 @@ def confine(
     """
     root = Path(os.path.realpath(folder))
     return Cage(root, own_rules(root)).launch(program, environment, grants)
+
+
+def _meets(path: str, others: Sequence[str]) -> bool:
+    """Whether it is, is inside or holds one of the others."""
+    return any(f"{path}/".startswith(f"{o}/") or o.startswith(f"{path}/") for o in others)
 
 
 def _own_folders() -> list[str]:

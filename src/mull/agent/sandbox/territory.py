@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -29,7 +30,7 @@ from mull.policy.approval import Asked, Rule, Subject, decide
 from mull.policy.globs import fixed_start, has_wildcard, text_matches
 from mull.policy.protected import is_protected
 
-__all__ = ["Bounds", "Territory", "home_secrets", "sockets"]
+__all__ = ["Bounds", "Territory", "home_secrets", "programs", "sockets"]
 
 MOST_FOLDERS = 50_000
 MOST_FOUND = 1_000
@@ -409,6 +410,19 @@ def sockets() -> list[str]:
     named = (path for path in paths if path.startswith("/") and os.path.exists(path))
     real = {os.path.realpath(path) for path in named}
     return sorted(path for path in real if not path.startswith(tuple(f"{s}/" for s in _SHARED)))
+
+
+def programs(path: str) -> list[str]:
+    """What commands need to see of the folders that the sandbox has anew: the folders of programs
+    on this `PATH` and the one of our own Python. A virtual environment is needed whole.
+    """
+    named = (*path.split(os.pathsep), os.path.dirname(sys.executable))
+    found = [one.rstrip("/") for one in named if one.startswith(("/tmp/", "/var/tmp/"))]
+    for number, one in enumerate(found):
+        above = os.path.dirname(one)
+        if os.path.isfile(f"{above}/pyvenv.cfg"):
+            found[number] = above
+    return [one for one in dict.fromkeys(found) if os.path.isdir(one)]
 
 
 def _listed(folder: str) -> list[str]:
