@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,11 +70,13 @@ def _fuzz(name: str, seconds: float, runs: int | None, seed: int, keep: bool) ->
             "-timeout=60",
             "-rss_limit_mb=2048",
             "-print_final_stats=1",
+            "-reload=0",  # otherwise time decides when a new input is taken up
             f"-artifact_prefix={found}/broke-",
+            # in this order: a folder lists its files in another one on each machine
+            f"-seed_inputs={','.join(_seeds(name))}",
             found,
-            *map(str, _seeds(name)),
         ]
-        command = [sys.executable, "-m", "tools.fuzz", "--one", name, "--", *flags]
+        command = [*_steady(), sys.executable, "-m", "tools.fuzz", "--one", name, "--", *flags]
         try:
             done = subprocess.run(
                 command, cwd=ROOT, capture_output=True, text=True, errors="replace",
@@ -89,11 +92,25 @@ def _fuzz(name: str, seconds: float, runs: int | None, seed: int, keep: bool) ->
         return _outcome(name, done, broke)
 
 
-def _seeds(name: str) -> list[Path]:
+@cache
+def _steady() -> tuple[str, ...]:
+    """What keeps addresses in memory the same in every run, where the system allows it: the
+    fuzzer's choices depend on them.
+    """
+    steady = ("setarch", "-R")
+    try:
+        subprocess.run((*steady, "true"), check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ()
+    return steady
+
+
+def _seeds(name: str) -> list[str]:
     from tools.fuzz.readers import CORPUS
 
     fixtures = ROOT / "tests/fixtures" / name.removeprefix("answer-").replace("-", "_")
-    return [CORPUS / name, *([fixtures] if name.startswith("answer-") else [])]
+    folders = [CORPUS / name, *([fixtures] if name.startswith("answer-") else [])]
+    return [str(path) for folder in folders for path in sorted(folder.iterdir())]
 
 
 def _keep(found: Path, corpus: Path) -> None:

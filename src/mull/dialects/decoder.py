@@ -46,6 +46,8 @@ OVERSIZED = "oversized"
 NAMELESS = Warned("malformed", "the model made a tool call without a name, which cannot be run")
 """Said of each such call; it is kept, and not sent back."""
 _DONE = b"[DONE]"
+_BLANKS = b" \t\r\n"
+"""What JSON allows around a value; Python strips more than that from bytes."""
 _SHOWN = 120
 _ASIDE = frozenset((Finished, Failed, Warned))
 _UNEXPECTED = (TypeError, ValueError, KeyError, AttributeError, IndexError, RecursionError)
@@ -214,7 +216,7 @@ class Decoder:
         """
         document.append(data)
         self._size += len(data)
-        if data.strip():
+        if data.strip(_BLANKS):
             self._parsed = None
         if self._size > self._limit:
             self._stop("a document", self._limit)
