@@ -229,6 +229,8 @@ def test_a_rest_before_a_call_is_no_answer(field):
         ("llama.cpp/Seed-OSS-36B", "<seed:think>", "</seed:think>"),
         ("sglang/command-a-reasoning", "<|START_THINKING|>", "<|END_THINKING|>"),
         ("vllm/mistralai/Magistral-Small-2509", "[THINK]", "[/THINK]"),
+        ("vllm/meituan-longcat/LongCat-Flash-Thinking", "<longcat_think>", "</longcat_think>"),
+        ("vllm/moonshotai/Kimi-VL-A3B-Thinking-2506", "◁think▷", "◁/think▷"),
     ],
 )
 def test_the_tags_that_some_models_have_are_tags_everywhere(ask, model, opener, closer):

@@ -216,6 +216,7 @@ class Compat(Value, frozen=True):
         ("<thought>", "</thought>"),
         ("<mm:think>", "</mm:think>"),
         ("<seed:think>", "</seed:think>"),
+        ("<longcat_think>", "</longcat_think>"),
         ("<|START_THINKING|>", "<|END_THINKING|>"),
     )
     starts_in_reasoning: bool = False
