@@ -223,6 +223,8 @@ WRITTEN = {
         ("minimax/MiniMax-M2.5", "raw"),
         ("302ai/claude-opus-4-5", "summary"),
         ("moonshotai/kimi-k2-thinking", "raw"),
+        ("openrouter/google/gemini-2.5-pro", "summary"),
+        ("openai-compatible/Gemma-4-31B-Claude-4.6-Opus-Reasoning-Distilled", "raw"),
     ],
 )
 def test_sonnet_3_7_shows_whole_thoughts_and_later_ones_summaries(catalog, name, kind):
