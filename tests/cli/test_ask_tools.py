@@ -234,7 +234,7 @@ def test_nothing_that_a_model_says_is_obeyed_by_the_terminal(ask, monkeypatch):
 
 
 def test_s03_a_nudge_is_told_and_so_is_its_failure(ask):
-    nudged = "mull: the model neither answered nor called a tool: asking again\n"
+    nudged = "mull: the model has not finished its turn: asking again\n"
     status, out, err, _ = ask([[Think("hm")], [Think("ah"), Say("yes")]], "--tools", "read")
     assert (status, out, err) == (0, "yes\n", nudged)
     status, out, err, server = ask([[Think("hm")], [Think("hm")], [Say("x")]], "--tools", "read")

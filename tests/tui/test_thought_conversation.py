@@ -404,7 +404,7 @@ def test_remarks_stand_between_sections():
         "busy; retrying",
         "The endpoint rejected the request (bad field): sent without",
         "it",
-        "No answer yet: asking again (1/2)",
+        "Turn not finished: asking again (1/2)",
         "Nothing was left out.",
         "The connection broke.",
     ]

@@ -126,7 +126,7 @@ class Plain:
             case Compressed() | Warned():
                 self._say(event.text)
             case Nudged():
-                self._say("the model neither answered nor called a tool: asking again")
+                self._say("the model has not finished its turn: asking again")
             case Corrected():
                 self._say(f"{event.text}; asking again")
             case Hurried() | Failed():

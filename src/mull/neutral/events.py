@@ -179,7 +179,7 @@ class StateChanged(Value, frozen=True, tag_field="type", tag="state"):
 
 
 class Nudged(Value, frozen=True, tag_field="type", tag="nudged"):
-    """The model thought but did not answer, so it is asked again."""
+    """The model did not answer, or made a call that cannot be used, so it is asked again."""
 
     attempt: int
     most: int

@@ -50,7 +50,7 @@ def remark(event: Event) -> Remark | None:
                 "note", f"The endpoint rejected the request ({event.reason}): {event.change}"
             )
         case Nudged():
-            return Remark("note", f"No answer yet: asking again ({event.attempt}/{event.most})")
+            return Remark("note", f"Turn not finished: asking again ({event.attempt}/{event.most})")
         case Hurried():
             return Remark("note", event.text)
         case Compressed():
