@@ -10,7 +10,7 @@ import pytest
 from gateway.responding import ASKS, LOOKS, Caller, results_of, talk, text_of
 from gateway.test_square import EACH_DIALECT, UPSTREAMS
 from mull.agent.engine import Engine
-from mull.dialects.openai_responses.state import compacted, recent, user_items
+from mull.dialects.openai_responses.state import Summary, compacted, recent, user_items
 from mull.gateway.app import GatewayApp
 from mull.gateway.compaction import open_summary
 from mull.gateway.door import Door
@@ -212,10 +212,10 @@ def test_what_is_kept_beside_a_compaction_is_bounded():
     assert [item["content"][0]["text"][0] for item in user_items(items, "resp_1", 9)] == ["4"]
     system, item = {"role": "system", "content": "s"}, {"type": "compaction"}
     item["encrypted_content"] = "sealed"
-    told = compacted([system, *items, item], lambda _: "The summary.", 1_500)
+    told = compacted([system, *items, item], lambda _: Summary("The summary."), 1_500)
     assert told[:2] == [system, items[-1]]
     assert told[2]["content"][0]["text"].endswith("The summary.")
-    assert len(compacted([system, *items, item], lambda _: "The summary.")) == 7
+    assert len(compacted([system, *items, item], lambda _: Summary("The summary."))) == 7
 
 
 def test_the_turn_that_waits_for_an_answer_is_not_summarised():
@@ -315,6 +315,29 @@ def test_what_a_client_gave_up_for_an_item_does_not_come_back(kept):
     sent = server.requests[1].json["input"]
     assert [item["type"] for item in sent] == ["compaction", *["message"] * len(kept)]
     assert sent[0] == OPENAIS
+
+
+@pytest.mark.parametrize("triggers", [True, False])
+def test_what_an_item_of_openais_stands_for_is_there_after_another_compaction(triggers):
+    asked = {"type": "message", "role": "user", "content": "And?"}
+
+    async def conversation(client):
+        history = [OPENAIS, asked]
+        for _ in range(2):
+            if triggers:
+                made = await client.create(input=[*history, TRIGGER], store=False)
+            else:
+                body = {"model": "m", "input": history}
+                made = await client("POST", "/v1/responses/compact", body)
+            history = [*made["output"], asked]
+        await client.create(input=history, store=False)
+
+    with ScriptedServer([Reply.json(openai_answer())] * 3) as server:
+        talk(server.url, conversation, model="openai/gpt-5.2")
+    items = server.requests[-1].json["input"]
+    assert items[0] == OPENAIS
+    assert [item["type"] for item in items].count("compaction") == 1
+    assert "Milk." in json.dumps(items)
 
 
 @pytest.mark.parametrize("upstream", ["kimi", "anthropic", "gemini"])

@@ -1,6 +1,8 @@
 """Compaction: the model that a request names summarises the conversation, and the client receives
 the summary as the encrypted content of one `compaction` item. The gateway stores nothing for it:
-the content is an envelope, which is opened when the client sends the item back."""
+the content is an envelope, which is opened when the client sends the item back. An item of the
+provider's own in the conversation cannot be summarised: it is in the envelope, beside the summary
+of the rest."""
 
 from __future__ import annotations
 
@@ -8,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mull.agent.compress import summarise
 from mull.agent.side import Side
-from mull.dialects.openai_responses.state import compaction_item
+from mull.dialects.openai_responses.state import Summary, compaction_item
 from mull.gateway.envelope import Envelopes, Sealed, is_envelope
 from mull.gateway.observing import Observed
 from mull.history.log import Log
-from mull.neutral.blocks import TextBlock
+from mull.neutral.blocks import Block, OpaqueBlock, TextBlock
 from mull.neutral.errors import ConfigError, RefusedError
 from mull.neutral.events import Event, Finished, UsageReported
 from mull.neutral.usage import Usage
@@ -41,7 +43,8 @@ async def compact(gateway: Gateway, job: Job, answer_id: str) -> Compaction:
 
     Raises:
         ConfigError: there is nothing to summarise.
-        RefusedError: the model wrote no summary, or the client has reached a limit.
+        RefusedError: the model wrote no summary, it and the provider's own item are too large, or
+            the client has reached a limit.
     """
     made = job.prepared.made
     messages = [message for message in made.log.messages if message.role != "system"]
@@ -61,14 +64,19 @@ async def compact(gateway: Gateway, job: Job, answer_id: str) -> Compaction:
             raise RefusedError(text, status=502, text=text)
         counted: list[Event] = [UsageReported(written.usage)] if written.usage else []
         observed.emitted([*counted, Finished("stop")])
-    sealed = Sealed(target.origin, {0: TextBlock(written.text)})
-    carrier = gateway.envelopes.seal(job.client.scope, sealed, MOST_SEALED)
-    assert carrier is not None
+    blocks: dict[int, Block] = {0: TextBlock(written.text)}
+    for block in (block for message in messages for block in message.blocks):
+        if isinstance(block, OpaqueBlock) and block.stands_for_earlier and not block.broken:
+            blocks[1] = block
+    carrier = gateway.envelopes.seal(job.client.scope, Sealed(target.origin, blocks), MOST_SEALED)
+    if carrier is None:
+        text = "the conversation was not compacted: what stands for its beginning is too large"
+        raise RefusedError(text, status=502, text=text)
     name = f"cmp_{answer_id.removeprefix('resp_')}_0"
     return Compaction(compaction_item(name, carrier), written.usage)
 
 
-def open_summary(envelopes: Envelopes, scope: str, carrier: str) -> str | None:
+def open_summary(envelopes: Envelopes, scope: str, carrier: str) -> Summary | None:
     """The summary in a compaction item, or None if another server made the item.
 
     Raises:
@@ -82,4 +90,7 @@ def open_summary(envelopes: Envelopes, scope: str, carrier: str) -> str | None:
             " gateway's key has changed since; start a new conversation"
         )
     block = sealed.blocks.get(0) if sealed is not None else None
-    return block.text if isinstance(block, TextBlock) else None
+    if sealed is None or not isinstance(block, TextBlock):
+        return None
+    held = sealed.blocks.get(1)
+    return Summary(block.text, held.data if isinstance(held, OpaqueBlock) else None)

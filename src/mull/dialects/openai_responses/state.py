@@ -4,7 +4,7 @@ of a request its response repeats."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from mull.dialects.fields import Fields
 from mull.dialects.foreign import as_list, as_text, objects
@@ -16,6 +16,7 @@ from mull.neutral.errors import ConfigError, RefusedError
 __all__ = [
     "Item",
     "State",
+    "Summary",
     "compacted",
     "compaction_item",
     "listed",
@@ -165,8 +166,15 @@ def compaction_item(item_id: str, sealed: str) -> dict[str, Any]:
     return {"id": item_id, "type": "compaction", "encrypted_content": sealed}
 
 
+class Summary(NamedTuple):
+    """A decrypted summary, and the provider's own item for what came before the summarised part."""
+
+    text: str
+    before: Item | None = None
+
+
 def compacted(
-    items: Sequence[Item], read: Callable[[str], str | None], room: int | None = None
+    items: Sequence[Item], read: Callable[[str], Summary | None], room: int | None = None
 ) -> list[Item]:
     """The items with the last compaction in place of the items that it summarises.
 
@@ -180,9 +188,10 @@ def compacted(
         summary = read(sealed) if isinstance(sealed, str) else None
         if summary is not None:
             before = _fitting([one for one in items[:at] if _is_given(one)], room)
-            parts = [{"type": "input_text", "text": _SUMMARY.format(summary)}]
+            earlier = [] if summary.before is None else [summary.before]
+            parts = [{"type": "input_text", "text": _SUMMARY.format(summary.text)}]
             message = {"type": "message", "role": "user", "content": parts}
-            return [*before, message, *items[at + 1 :]]
+            return [*earlier, *before, message, *items[at + 1 :]]
     return list(items)
 
 
