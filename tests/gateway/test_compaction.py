@@ -340,6 +340,22 @@ def test_what_an_item_of_openais_stands_for_is_there_after_another_compaction(tr
     assert "Milk." in json.dumps(items)
 
 
+def test_a_block_of_claudes_is_no_item_of_a_compaction():
+    said = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "usage": {}}
+    said |= {"content": [CLAUDES, {"type": "text", "text": "Milk."}], "stop_reason": "end_turn"}
+    asked = {"type": "message", "role": "user", "content": "And?"}
+
+    async def conversation(client):
+        first = await client.create(input=[asked], store=False)
+        history = [asked, *first["output"], asked, TRIGGER]
+        made = await client.create(input=history, store=False)
+        await client.create(input=[*made["output"], asked], store=False)
+
+    with ScriptedServer([Reply.json(said)] * 3) as server:
+        talk(server.url, conversation, model="anthropic/claude-opus-5")
+    assert "Milk." in said_to(server)
+
+
 @pytest.mark.parametrize("upstream", ["kimi", "anthropic", "gemini"])
 def test_an_item_of_openais_is_refused_where_nobody_can_read_it(upstream):
     asked = {"type": "message", "role": "user", "content": "And?"}

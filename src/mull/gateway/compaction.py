@@ -1,8 +1,8 @@
 """Compaction: the model that a request names summarises the conversation, and the client receives
 the summary as the encrypted content of one `compaction` item. The gateway stores nothing for it:
-the content is an envelope, which is opened when the client sends the item back. An item of the
-provider's own in the conversation cannot be summarised: it is in the envelope, beside the summary
-of the rest."""
+the content is an envelope, which is opened when the client sends the item back. An item that
+the provider made, and reads, cannot be summarised: it is in the envelope, beside the summary of the
+rest."""
 
 from __future__ import annotations
 
@@ -65,9 +65,10 @@ async def compact(gateway: Gateway, job: Job, answer_id: str) -> Compaction:
         counted: list[Event] = [UsageReported(written.usage)] if written.usage else []
         observed.emitted([*counted, Finished("stop")])
     blocks: dict[int, Block] = {0: TextBlock(written.text)}
-    for block in (block for message in messages for block in message.blocks):
-        if isinstance(block, OpaqueBlock) and block.stands_for_earlier and not block.broken:
-            blocks[1] = block
+    if target.dialect == job.client.dialect:
+        for block in (block for one in job.prepared.request.messages for block in one.blocks):
+            if isinstance(block, OpaqueBlock) and block.stands_for_earlier:
+                blocks[1] = block
     carrier = gateway.envelopes.seal(job.client.scope, Sealed(target.origin, blocks), MOST_SEALED)
     if carrier is None:
         text = "the conversation was not compacted: what stands for its beginning is too large"
