@@ -76,6 +76,8 @@ KEPT = (
     "minimax/MiniMax-M2.5",
     "minimax/MiniMax-M3",
     "xiaomi/mimo-v2.5",
+    "openrouter/arcee-ai/trinity-large-thinking",
+    "openrouter/poolside/laguna-m.1",
 )
 """Models whose thoughts go back by preset, of every maker that wants that and in every dialect."""
 DROPPED = (
