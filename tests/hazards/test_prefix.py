@@ -71,6 +71,7 @@ KEPT = (
     "zai/glm-7",
     "vllm/Qwen/Qwen3.6-35B-A3B",
     "alibaba/qwen3.7-max",
+    "openrouter/qwen/qwen3.6-plus",
     "mistral/magistral-medium-latest",
     "mistral/mistral-medium-3.5",
     "minimax/MiniMax-M2.5",
