@@ -60,6 +60,8 @@ KEPT = (
     "google-vertex/gemini-2.5-flash",
     "xai/grok-4.3",
     "openrouter/x-ai/grok-4.3",
+    "openai-compatible/team-grok-4.3",
+    "openai-compatible/eu.magistral-medium",
     "moonshotai/kimi-k2-thinking",
     "moonshotai/kimi-k2.6",
     "moonshotai/kimi-k9",
