@@ -313,6 +313,8 @@ DECLINE = [
     "anthropic/claude-sonnet-5",
     "openrouter/anthropic/claude-opus-5",
     "amazon-bedrock/us.anthropic.claude-opus-5",
+    "openrouter/~anthropic/claude-opus-latest",
+    "helicone/team-opus-5.5",
 ]
 THOUGHT = "because 0r0"
 

@@ -253,11 +253,15 @@ def test_a_budget_goes_into_the_makers_fields():
     assert "thinking" not in body
 
 
-def test_nova_has_words_of_its_own():
-    assert sent([user("hi")], NOVA, effort="low")["additionalModelRequestFields"] == {
+@pytest.mark.parametrize("target", [NOVA, resolve("amazon-bedrock/us.amazon.nova-2-lite-v1:0")])
+def test_nova_has_words_of_its_own_and_thinks_by_default_in_every_region(target):
+    assert sent([user("hi")], target)["additionalModelRequestFields"] == {
+        "reasoningConfig": {"type": "enabled", "maxReasoningEffort": "medium"}
+    }
+    assert sent([user("hi")], target, effort="low")["additionalModelRequestFields"] == {
         "reasoningConfig": {"type": "enabled", "maxReasoningEffort": "low"}
     }
-    assert sent([user("hi")], NOVA, effort="none")["additionalModelRequestFields"] == {
+    assert sent([user("hi")], target, effort="none")["additionalModelRequestFields"] == {
         "reasoningConfig": {"type": "disabled"}
     }
 

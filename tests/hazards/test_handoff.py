@@ -225,6 +225,11 @@ BEDROCK = "amazon-bedrock/us.anthropic.claude-"
             True,
         ),
         ("anthropic/claude-opus-5", "anthropic/claude-sonnet-4-5", False),
+        (
+            "google-vertex-anthropic/claude-opus-5@20260901",
+            "google-vertex-anthropic/claude-fable-5-1",
+            True,
+        ),
         ("openai/gpt-5", "openai/gpt-5.6", False),
     ],
 )
@@ -232,6 +237,14 @@ def test_who_reads_whose_thoughts_depends_on_the_endpoint(before, after, is_read
     told = [resolve(name, catalog=CATALOG) for name in (before, after)]
     assert switched(*told)[0] is is_read
     assert switched(*told, open_chain=True)[0] is is_read
+
+
+@pytest.mark.parametrize("model", CLAUDES)
+def test_a_model_reads_its_own_thoughts_under_each_of_its_names(model):
+    names = [f"anthropic/claude-{model}", f"anthropic/claude-{model}-20260901"]
+    regions = [f"amazon-bedrock/{at}.anthropic.claude-{model}" for at in ("us", "eu")]
+    for pair in (names, names[::-1], regions):
+        assert switched(*(resolve(name, catalog=CATALOG) for name in pair))[0], pair
 
 
 def test_thoughts_of_another_account_are_not_read():

@@ -60,6 +60,8 @@ KEPT = (
     "google-vertex/gemini-2.5-flash",
     "xai/grok-4.3",
     "openrouter/x-ai/grok-4.3",
+    "openai-compatible/team-grok-4.3",
+    "openai-compatible/eu.magistral-medium",
     "moonshotai/kimi-k2-thinking",
     "moonshotai/kimi-k2.6",
     "moonshotai/kimi-k9",
@@ -71,11 +73,14 @@ KEPT = (
     "zai/glm-7",
     "vllm/Qwen/Qwen3.6-35B-A3B",
     "alibaba/qwen3.7-max",
+    "openrouter/qwen/qwen3.6-plus",
     "mistral/magistral-medium-latest",
     "mistral/mistral-medium-3.5",
     "minimax/MiniMax-M2.5",
     "minimax/MiniMax-M3",
     "xiaomi/mimo-v2.5",
+    "openrouter/arcee-ai/trinity-large-thinking",
+    "openrouter/poolside/laguna-m.1",
 )
 """Models whose thoughts go back by preset, of every maker that wants that and in every dialect."""
 DROPPED = (
