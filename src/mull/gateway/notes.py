@@ -13,6 +13,7 @@ from mull.gateway.attach import REATTACHED
 from mull.neutral.asked import Asked
 from mull.neutral.messages import Dialect
 from mull.neutral.request import Note
+from mull.policy.view.notes import WARNED_OF
 
 __all__ = ["notes_for_client"]
 
@@ -33,4 +34,6 @@ def _is_news(note: Note, asked: Asked, dialect: Dialect) -> bool:
     for name, default in TRAITS[dialect].defaults.items():
         if note.about == name and getattr(asked, name) == default:
             return False
-    return note.warning or note.about in (REATTACHED, "model", "verbosity")
+    return (
+        note.warning or note.kind in WARNED_OF or note.about in (REATTACHED, "model", "verbosity")
+    )
