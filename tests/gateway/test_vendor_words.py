@@ -123,6 +123,28 @@ def test_a_budget_is_the_same_however_long_the_conversation_is(words):
     assert told(reply) == ""
 
 
+@pytest.mark.parametrize(
+    ("model", "note"),
+    [
+        ("openai/gpt-4o", "does not reason"),
+        ("anthropic/claude-sonnet-4-5", "leave no room"),
+        ("vllm/qwen3.6-27b", "leave no room"),
+        ("openai/gpt-5", ""),
+    ],
+)
+def test_thinking_that_is_asked_for_and_not_had_is_told(model, note):
+    body = {
+        "max_tokens": 500,
+        "thinking": {"type": "adaptive"},
+        "output_config": {"effort": "high"},
+    }
+    with gateway(answered, m=model) as (ask, _):
+        reply = ask(MESSAGES, "m", {**OPUS, **body})
+    assert reply.status == 200
+    assert note in told(reply)
+    assert bool(note) == bool(told(reply))
+
+
 # Instructions that are no text.
 
 PIECE = {"type": "x_new", "a": [1]}
