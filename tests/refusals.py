@@ -809,7 +809,6 @@ REST = [
         " field.",
         lambda body: "xNew" not in body["generationConfig"],
         parts={"wire": Wire("gemini", {"generationConfig": {"xNew": 1}})},
-        lasts=False,
     ),
     *(
         row(
