@@ -803,6 +803,13 @@ REST = [
         history=ASK,
         status=422,
     ),
+    row(
+        gemini("gemini-level", LEVELS),
+        "Invalid JSON payload received. Unknown name \"xNew\" at 'generation_config': Cannot find"
+        " field.",
+        lambda body: "xNew" not in body["generationConfig"],
+        parts={"wire": Wire("gemini", {"generationConfig": {"xNew": 1}})},
+    ),
     *(
         row(
             ADAPTIVE,

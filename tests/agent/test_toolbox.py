@@ -213,11 +213,13 @@ def test_variables_that_the_config_fills_in_do_not_reach_commands(tmp_path, monk
     )
     hidden = [
         "PLACE", "TEAM", "WAY", "WORD", "BEE", "ANTHROPIC_AUTH_TOKEN", "AWS_SESSION_TOKEN",
-        "GH_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD",
+        "GH_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "MYSQL_PWD", "npm_config__auth",
+        "TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS",
     ]  # fmt: skip
-    for name in (*hidden, "KEYBOARD"):
+    shown = ["KEYBOARD", "OLDPWD", "SSH_AUTH_SOCK"]
+    for name in (*hidden, *shown):
         monkeypatch.setenv(name, "canary")
     run = Toolbox(load_setup(), tmp_path).all["run"]
     seen = run._environment()
     assert [name for name in hidden if name in seen] == []
-    assert seen["KEYBOARD"] == "canary"
+    assert [seen[name] for name in shown] == ["canary"] * len(shown)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import tried
-from mull.gateway.setups import HOME, SETUPS, TOKEN_VARIABLE, Reach, setup_lines
+from mull.gateway.setups import HOME, NO_TOKEN, SETUPS, TOKEN_VARIABLE, Reach, setup_lines
 
 URL = "http://127.0.0.1:8484"
 PLAIN = Reach(URL, "kimi", 262_144)
@@ -82,6 +82,16 @@ def test_codex_reads_the_lines_as_the_arguments_of_a_run(name):
 def test_without_tokens_codex_needs_no_variable():
     read = tomllib.loads("\n".join(setup_lines(SETUPS["codex"], PLAIN)))
     assert "env_key" not in read["model_providers"]["mull"]
+    # but its user's own lines for another gateway may name it, and a run is merged into them
+    assert SETUPS["codex"].wire(PLAIN).variables == {TOKEN_VARIABLE: NO_TOKEN}
+
+
+@pytest.mark.parametrize("cloud", ["BEDROCK", "VERTEX", "FOUNDRY", "MANTLE", "ANTHROPIC_AWS"])
+def test_claude_code_uses_the_gateway_also_where_it_is_set_to_use_a_cloud(cloud):
+    wiring = SETUPS["claude-code"].wire(PLAIN)
+    settings = json.loads(wiring.arguments[wiring.arguments.index("--settings") + 1])
+    assert f"CLAUDE_CODE_USE_{cloud}" in wiring.removed
+    assert settings["env"][f"CLAUDE_CODE_USE_{cloud}"] == "0"
 
 
 def test_qwen_code_is_told_the_window_where_it_is_known():

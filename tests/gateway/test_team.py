@@ -694,6 +694,10 @@ def test_health_is_public_and_tells_strangers_one_word(tokens):
                 assert stranger.status == 200
                 assert stranger.json == ({"status": "ok"} if tokens else everything)
             assert (await team.ask("/health", b"")).json == everything
+            balancer = {"host": "10.0.0.5:8484"}
+            assert (await ask(team.app, "GET", "/v1/models", **balancer)).status == 403
+            by_address = await ask(team.app, "GET", "/health", **balancer)
+            assert (by_address.status, by_address.json) == (200, {"status": "ok"})
             if tokens:
                 assert (await ask(team.app, "GET", "/v1/models")).status == 401  # not 429
             wrong = await team.ask("/health", b"", authorization="Bearer wrong")

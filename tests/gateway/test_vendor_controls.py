@@ -638,6 +638,17 @@ def test_an_effort_within_the_conversation_is_the_requests_elsewhere(answering, 
     assert "effort" not in told(reply)
 
 
+def test_an_effort_within_the_conversation_does_not_turn_thinking_on(answering):
+    ask, server = answering
+    said = [
+        *OPUS["messages"],
+        {"role": "system", "content": [], "output_config": {"effort": "high"}},
+    ]
+    body = {**OPUS, "messages": said, "thinking": {"type": "disabled"}}
+    assert ask(MESSAGES, NAMES[CHAT], body).status == 200
+    assert server.requests[-1].json["thinking"] == {"type": "disabled"}
+
+
 def test_an_update_of_codex_is_the_effort_of_claude(answering):
     ask, server = answering
     update = {"type": "configuration_update", "reasoning": {"effort": "low"}}

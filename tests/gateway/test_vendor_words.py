@@ -123,9 +123,32 @@ def test_a_budget_is_the_same_however_long_the_conversation_is(words):
     assert told(reply) == ""
 
 
+@pytest.mark.parametrize(
+    ("model", "note"),
+    [
+        ("openai/gpt-4o", "does not reason"),
+        ("anthropic/claude-sonnet-4-5", "leave no room"),
+        ("vllm/qwen3.6-27b", "leave no room"),
+        ("openai/gpt-5", ""),
+    ],
+)
+def test_thinking_that_is_asked_for_and_not_had_is_told(model, note):
+    body = {
+        "max_tokens": 500,
+        "thinking": {"type": "adaptive"},
+        "output_config": {"effort": "high"},
+    }
+    with gateway(answered, m=model) as (ask, _):
+        reply = ask(MESSAGES, "m", {**OPUS, **body})
+    assert reply.status == 200
+    assert note in told(reply)
+    assert bool(note) == bool(told(reply))
+
+
 # Instructions that are no text.
 
 PIECE = {"type": "x_new", "a": [1]}
+TEXT = [{"type": "text", "text": "Rule."}]
 INSTRUCTED: list[tuple[str, dict[str, Any]]] = [
     (MESSAGES, {"system": [PIECE, {"type": "text", "text": "Rule."}]}),
     (MESSAGES, {"system": [{"type": "text", "text": "Rule."}, PIECE]}),
@@ -163,6 +186,37 @@ def test_instructions_that_are_no_text(answering, path, body):
         assert ("left out" in notes) == (target != path)
         assert not [one for one in sent.get("messages", ()) if one["content"] in ("", [])]
         assert '"text": ""' not in written
+
+
+@pytest.mark.parametrize("target", others(MESSAGES))
+def test_what_was_left_out_of_an_earlier_turn_is_told_again(answering, target):
+    first = [{"role": "user", "content": [PIECE, *TEXT]}, {"role": "assistant", "content": "a"}]
+    later = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+    body = {"system": [*TEXT, PIECE], "messages": [*first, *later, *later, *OPUS["messages"]]}
+    assert "2 pieces of a kind" in said(answering, MESSAGES, target, body)[1]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [[PIECE], [{"type": "x_new", "text": "r"}], [{"type": "input_text", "text": "r"}, PIECE]],
+)
+def test_a_result_of_a_kind_that_nobody_knows(answering, output):
+    call = {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"}
+    result = {"type": "function_call_output", "call_id": "call_1", "output": output}
+    body = {"input": [{"role": "user", "content": "q"}, call, result]}
+    assert said(answering, RESPONSES, RESPONSES, body)[0]["input"][-1] == result
+    for target in others(RESPONSES):
+        sent, notes = said(answering, RESPONSES, target, body)
+        assert "x_new" in json.dumps(sent)
+        assert "input[].output[]" in notes
+
+
+@pytest.mark.parametrize("target", others(RESPONSES))
+def test_a_tool_of_a_namespace_that_nobody_knows(answering, target):
+    tool = {"type": "x_new", "name": "look", "parameters": SCHEMA, "strict": False}
+    body = {"tools": [{"type": "namespace", "name": "notes", "description": "", "tools": [tool]}]}
+    assert said(answering, RESPONSES, RESPONSES, body)[0]["tools"] == body["tools"]
+    assert "tools[].tools[].type" in said(answering, RESPONSES, target, body)[1]
 
 
 def test_what_a_server_would_not_know_is_not_marked_for_the_cache(answering):

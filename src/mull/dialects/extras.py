@@ -56,6 +56,7 @@ _OUTER = frozenset({"text", "output_config"})
 """Objects that say by a `type` what they are, and those around them."""
 _NEEDED = frozenset({"format", "namespace"})
 """What describes a tool in its own dialect."""
+_PLAIN, _TEXTS = {"type", "text"}, ("text", "input_text", "output_text")
 _BLOCKS: Mapping[str, type[Block]] = {
     **dict.fromkeys(("text", "message", "part"), TextBlock),
     **dict.fromkeys(("call", "tool_use", "function_call"), ToolCallBlock),
@@ -101,7 +102,7 @@ def _is_whole(given: Any, written: Any) -> bool:
 
 
 def _is_plain(part: Any) -> bool:
-    return isinstance(part, Mapping) and isinstance(part.get("text"), str) and len(part) == 2
+    return isinstance(part, Mapping) and part.keys() == _PLAIN and part["type"] in _TEXTS
 
 
 def merge_own(body: dict[str, Any], own: Mapping[str, Any]) -> list[Note]:

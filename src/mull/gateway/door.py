@@ -93,10 +93,13 @@ class Door:
         Raises:
             RefusedError: it names another server.
         """
-        found = _HOST.fullmatch(headers.get("host", ""))
-        host = found[1].strip("[]").lower() if found else ""
-        if host not in self._hosts:
-            raise _refused(403, f"unknown host {host[:100]!r}: add it to the gateway's hosts")
+        if not self.knows_host(headers):
+            host = _host_in(headers)[:100]
+            raise _refused(403, f"unknown host {host!r}: add it to the gateway's hosts")
+
+    def knows_host(self, headers: Mapping[str, str]) -> bool:
+        """Whether the Host header names this server."""
+        return _host_in(headers) in self._hosts
 
     def check_origin(self, headers: Mapping[str, str]) -> str | None:
         """The origin to name in the CORS headers of the response; None if the request comes from
@@ -171,6 +174,11 @@ def _why(found: Sequence[ClientToken | None]) -> str:
     if token is None:
         return "unknown token: ask the operator of this gateway for a valid one"
     return "this token was revoked" if token.revoked is not None else "this token has expired"
+
+
+def _host_in(headers: Mapping[str, str]) -> str:
+    found = _HOST.fullmatch(headers.get("host", ""))
+    return found[1].strip("[]").lower() if found else ""
 
 
 def _refused(status: int, text: str) -> RefusedError:

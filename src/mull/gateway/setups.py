@@ -107,8 +107,8 @@ def setup_lines(setup: Setup, reach: Reach) -> list[str]:
 
 
 def _exports(wiring: Wiring) -> Iterator[str]:
-    for name in wiring.removed:
-        yield f"unset {name}"
+    if wiring.removed:
+        yield f"unset {' '.join(wiring.removed)}"
     for name, value in wiring.variables.items():
         if HOME not in value:
             yield f"export {name}={_shell(value)}"
@@ -120,8 +120,18 @@ def _shell(value: str) -> str:
     return f'"{shown}"' if value == shown else shlex.quote(value)
 
 
+_CLAUDE_CODE_CLOUDS = tuple(
+    f"CLAUDE_CODE_USE_{cloud}"
+    for cloud in (
+        *("BEDROCK", "VERTEX", "FOUNDRY", "MANTLE"),
+        *("ANTHROPIC_AWS", "ANTHROPIC_GOOGLE_CLOUD", "GATEWAY"),
+    )
+)
+"""With one of these Claude Code ignores the base URL (all that 2.1.325 knows, 2026-11-19)."""
+
+
 def _claude_code(reach: Reach) -> Wiring:
-    tiers = ("OPUS", "SONNET", "HAIKU")  # it uses smaller models for titles and summaries
+    tiers = ("FABLE", "OPUS", "SONNET", "HAIKU")  # it uses smaller ones for titles and summaries
     variables = {
         "ANTHROPIC_BASE_URL": reach.url,
         "ANTHROPIC_AUTH_TOKEN": reach.key,
@@ -131,8 +141,9 @@ def _claude_code(reach: Reach) -> Wiring:
     }
     # user settings override the environment, and this overrides user settings
     shown = {name: value for name, value in variables.items() if value != reach.token}
-    settings = json.dumps({"env": shown})
-    return Wiring(variables, ("--settings", settings), removed=("ANTHROPIC_API_KEY",))
+    settings = json.dumps({"env": {**dict.fromkeys(_CLAUDE_CODE_CLOUDS, "0"), **shown}})
+    removed = ("ANTHROPIC_API_KEY", "ANTHROPIC_UNIX_SOCKET", *_CLAUDE_CODE_CLOUDS)
+    return Wiring(variables, ("--settings", settings), removed)
 
 
 _CLAUDE_CODE_OUTPUT = 32_000
@@ -181,7 +192,8 @@ def _codex(reach: Reach) -> Wiring:
         files["models.json"] = catalog
         settings["model_catalog_json"] = _text(f"{HOME}/models.json")
     given = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
-    return Wiring(_token(reach), tuple(given), files=files)
+    # codex merges its own config.toml into this provider, which may name the variable
+    return Wiring({TOKEN_VARIABLE: reach.key}, tuple(given), files=files)
 
 
 _CODEX_PLAIN = {

@@ -155,7 +155,7 @@ def _thinking(asked: ThinkingAsked, *, own: bool) -> tuple[dict[str, Any], list[
     inside = None if own else asked.set_inside
     if inside is not None and as_level(inside) is None:
         notes.append(Note("parameters", f"not sent: unknown effort {inside!r:.40}", warning=True))
-    elif inside is not None:
+    elif inside is not None and asked.off is None:  # else it is how long the answers are
         state: Literal["off", "on"] = "off" if inside == "none" else "on"
         asked = replace(asked, state=state, effort=inside, budget=None)
     if asked.summary in _SUMMARIES:

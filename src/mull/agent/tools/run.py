@@ -45,8 +45,8 @@ MOST_SECONDS = 600
 # there is no user to page through a text or to answer
 _CALM = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb"}
 _KEY_ENDINGS = (
-    "_KEY", "APIKEY", "_TOKEN", "_SECRET", "PASSWORD", "_PASSWD", "PASSPHRASE", "_CREDENTIALS",
-    "_PAT", "_PASS",
+    "_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "_PWD", "PASSPHRASE", "CREDENTIALS",
+    "_PAT", "_PASS", "_AUTH", "_HEADERS", "JWT",
 )  # fmt: skip
 _OWN = "MULL_"
 _MOST_ATTEMPTS = 5

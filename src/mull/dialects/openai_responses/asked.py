@@ -105,6 +105,8 @@ def _grouped(fields: Fields, group: dict[str, Any], where: str) -> Iterator[Tool
     fields.leave_keys(shared, where, "name", "description")
     for place, tool in objects(as_list(group.get("tools"), f"{where}.tools"), f"{where}.tools"):
         made = _tool(fields, tool, place)
+        if tool.get("type") not in (FREE_TOOL, "function"):
+            fields.leave_keys({"type": tool.get("type")}, place)
         yield replace(made, wire=joined(made.wire, Wire(DIALECT, {NAMESPACE: shared})))
 
 

@@ -19,6 +19,7 @@ from mull.dialects.foreign import (
     as_object,
     as_text,
     data_uri,
+    dump,
     image_at,
     is_data_uri,
     objects,
@@ -185,10 +186,18 @@ class _Reader:
             self.conversation.leave(item, where, "type", "call_id", "output")
             self._leave_details(item.get("output"), f"{where}.output")
             call_id = as_text(item.get("call_id"), f"{where}.call_id")
-            blocks = _content(item.get("output"), f"{where}.output")
-            text = "".join(b.text for b in blocks if isinstance(b, TextBlock))
-            media = tuple(b for b in blocks if isinstance(b, MediaBlock))
-            read = ToolResultBlock(call_id, text, media=media)
+            texts: list[str] = []
+            media: list[MediaBlock] = []
+            for at, block in enumerate(_content(item.get("output"), f"{where}.output")):
+                match block:
+                    case TextBlock(text):
+                        texts.append(text)
+                    case MediaBlock():
+                        media.append(block)
+                    case OpaqueBlock(part):  # it becomes text, and is left
+                        self.conversation.rest[f"{where}.output[{at}]"] = part
+                        texts.append(dump(part))
+            read = ToolResultBlock(call_id, "".join(texts), media=tuple(media))
             rest = leftover(unread(item, _NOT_KEPT), write_result(read))
             result = replace(read, wire=wire_of(DIALECT, rest))
         self.conversation.add_result(result)

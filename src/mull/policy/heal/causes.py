@@ -522,6 +522,10 @@ _REST = (
         ),
         (r"extra_forbidden.{0,20}loc: ?[\[(]body, ?(?P<name>\w+)", "partITech/php-mistral#76"),
         (
+            r"unknown name (?P<name>\w{1,80})( at [^:]{1,200})?: cannot find field",
+            "Google: google-gemini/gemini-cli#13972",
+        ),
+        (
             r"(?P<name>reasoning[_.]effort|enable_thinking|thinking|reasoning|chat_template_kwargs)"
             r" (is|are) (not supported|unsupported|not allowed)",
             "servers of OpenAI's shape",
