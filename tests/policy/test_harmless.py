@@ -367,6 +367,8 @@ def test_what_only_looks_is_harmless(command):
         ("(cd a); cat b", "it leaves the folder"),
         ("ls; cd a; cat b", "it leaves the folder"),
         ("pushd a && cat b", "it leaves the folder"),
+        ("echo >&²", "it writes to ²"),
+        ("git branch --abbrev 7x", "git branch with 7x is not known to be harmless"),
         ("cd && cat b", "it leaves the folder"),
         ("", "there is nothing to run"),
     ],
