@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 RUNNERS = frozenset(
-    """! bash builtin busybox chronic chroot command coproc dash do doas elif else env eval exec
+    """! . bash builtin busybox chronic chroot command coproc dash do doas elif else env eval exec
     fish flock if ionice ksh nice nohup parallel setsid sh source ssh stdbuf strace sudo su then
     time timeout unshare until watch while uvx vi vim view nvim emacs nano ed ex
     bunx npx pipx xargs zsh

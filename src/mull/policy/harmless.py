@@ -30,7 +30,7 @@ from mull.policy.protected import is_protected
 __all__ = ["Judged", "LexicalLook", "Look", "Part", "judge"]
 
 _NUMBERED = pattern(r"(python|pip|perl|ruby|php)[\d.]+")
-_PLAIN = pattern(r"\.|(?:\./|/)?(?:\.\.\.|[\w*?\[][\w./,+*?\[\]-]*)?")
+_PLAIN = pattern(r"\.|(?:\./|/)?(?:\.\.\.|[\w*?\[][\w./+*?\[\]-]*)?")
 """A path that no program takes for anything else."""
 _NUMBER = pattern(r"-\d+")
 _DESCRIPTOR = pattern(r"[0-9]+|-")
@@ -295,6 +295,7 @@ class _Judge:
                 marks += more
                 at += max(taken, 1)
         if row is None:
+            self._programs += named
             self._reasons.append(f"{name} alone is not known to be harmless")
             return
         self._programs += named if row.is_asked else []
