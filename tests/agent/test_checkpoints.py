@@ -113,16 +113,17 @@ def test_what_somebody_else_changed_in_between_stays_too(turns, folder):
     assert path.read_bytes() == b"2"
 
 
-def test_a_folder_that_became_a_link_is_not_followed(turns, folder, tmp_path):
+@pytest.mark.parametrize("write", [text(b"x"), Path.unlink])
+def test_a_folder_that_became_a_link_is_not_followed(turns, folder, tmp_path, write):
     (folder / "sub").mkdir()
-    turns.change(folder / "sub" / "a", text(b"x"))
+    (folder / "sub" / "a").write_bytes(b"before")
+    turns.change(folder / "sub" / "a", write)
     (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "a").write_bytes(b"x")
-    (folder / "sub" / "a").unlink()
-    (folder / "sub").rmdir()
-    (folder / "sub").symlink_to(tmp_path / "elsewhere")
+    (folder / "sub").rename(tmp_path / "elsewhere" / "sub")
+    (folder / "sub").symlink_to(tmp_path / "elsewhere" / "sub")
+    there = [path.read_bytes() for path in (folder / "sub").iterdir()]
     assert [r.problem for r in turns.undo()] == [CHANGED_SINCE]
-    assert (tmp_path / "elsewhere" / "a").exists()
+    assert [path.read_bytes() for path in (folder / "sub").iterdir()] == there
 
 
 def test_what_is_too_large_is_named(turns, folder, monkeypatch):
