@@ -393,6 +393,8 @@ class _Judge:
         if kind in KINDS or kind.startswith("{"):
             listed = kind[1:-1].split(",")
             fits = KINDS[kind](word.text) if kind in KINDS else word.text in listed
+            if fits and kind == "test" and "/" in word.text:
+                return self._path(word, "p")
             return "" if fits and not word.glob else f"{word.raw} is not known to be harmless"
         if kind == "t":
             file, glob = word.text.partition("::")[0], word.glob.partition("::")[0]
