@@ -113,16 +113,17 @@ def test_what_somebody_else_changed_in_between_stays_too(turns, folder):
     assert path.read_bytes() == b"2"
 
 
-def test_a_folder_that_became_a_link_is_not_followed(turns, folder, tmp_path):
+@pytest.mark.parametrize("write", [text(b"x"), Path.unlink])
+def test_a_folder_that_became_a_link_is_not_followed(turns, folder, tmp_path, write):
     (folder / "sub").mkdir()
-    turns.change(folder / "sub" / "a", text(b"x"))
+    (folder / "sub" / "a").write_bytes(b"before")
+    turns.change(folder / "sub" / "a", write)
     (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "a").write_bytes(b"x")
-    (folder / "sub" / "a").unlink()
-    (folder / "sub").rmdir()
-    (folder / "sub").symlink_to(tmp_path / "elsewhere")
+    (folder / "sub").rename(tmp_path / "elsewhere" / "sub")
+    (folder / "sub").symlink_to(tmp_path / "elsewhere" / "sub")
+    there = [path.read_bytes() for path in (folder / "sub").iterdir()]
     assert [r.problem for r in turns.undo()] == [CHANGED_SINCE]
-    assert (tmp_path / "elsewhere" / "a").exists()
+    assert [path.read_bytes() for path in (folder / "sub").iterdir()] == there
 
 
 def test_what_is_too_large_is_named(turns, folder, monkeypatch):
@@ -247,6 +248,10 @@ def whole(folder):
         "mkdir -p deep/er; echo x > deep/er/file; git add -A",
         "echo x >> clean; git -c user.name=x -c user.email=x@x commit -qam second",
         "touch clean",
+        "rm clean && mkdir -p clean/deep && echo y > clean/y",
+        "rm link; mkdir link; echo y > link/y",
+        "printf x > \"$(printf '\\377')\"; rm clean",
+        "git config core.autocrlf true; rm clean",
     ],
 )
 @pytest.mark.usefixtures("repository")
@@ -258,6 +263,67 @@ def test_what_a_command_changed_under_git_goes_back(turns, folder, command):
     assert {n: f for n, f in whole(folder).items() if n != "deep"} == was
     turns.undo(again=True)
     assert whole(folder) == now
+
+
+def test_a_folder_that_a_command_moved_behind_a_link_comes_back(turns, folder, repository):
+    (folder / "sub/deep").mkdir(parents=True)
+    for name in ("sub/a", "sub/deep/b"):
+        (folder / name).write_text(name)
+    repository("add", "sub/a")
+    ran(turns, folder, "mv sub moved; ln -s moved sub")
+    assert all(not restored.problem for restored in turns.undo())
+    assert not (folder / "sub").is_symlink()
+    assert not (folder / "moved/a").exists()
+    for name in ("sub/a", "sub/deep/b"):
+        assert (folder / name).read_text() == name
+    turns.undo(again=True)
+    assert os.readlink(folder / "sub") == "moved"
+    assert (folder / "sub/deep/b").read_text() == "sub/deep/b"
+
+
+@pytest.mark.parametrize(
+    "command", ["rm .gitignore", "rm -r .git", "rm -r inner/.git", "rm -r .git; git init"]
+)
+@pytest.mark.usefixtures("repository")
+def test_what_a_command_only_makes_visible_stays(turns, folder, command):
+    for name in ("build", "inner", "node_modules"):
+        (folder / name).mkdir()
+        (folder / name / "mine").write_text("mine\n")
+    subprocess.run(("git", "init", "-q"), cwd=folder / "inner", check=True)
+    (folder / ".gitignore").write_text("build/\nnode_modules/\n")
+    ran(turns, folder, f"{command}; echo new > new")
+    turns.undo()
+    assert not (folder / "new").exists()
+    for name in ("build", "inner", "node_modules"):
+        assert (folder / name / "mine").exists()
+
+
+def test_nor_does_what_was_passed_over_go_because_a_command_sets_up_git(turns, folder):
+    (folder / "node_modules").mkdir()
+    (folder / "node_modules/mine").write_text("mine\n")
+    ran(turns, folder, "git init; echo new > new")
+    turns.undo()
+    assert not (folder / "new").exists()
+    assert (folder / "node_modules/mine").exists()
+
+
+@pytest.mark.parametrize("how", ["--assume-unchanged", "--skip-worktree"])
+def test_what_git_was_told_not_to_look_at_goes_back_as_it_was(turns, folder, repository, how):
+    repository("update-index", how, "clean")
+    (folder / "clean").write_text("mine\n")
+    ran(turns, folder, "echo theirs > clean")
+    turns.undo()
+    assert (folder / "clean").read_text() == "mine\n"
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_folder_that_is_ignored_as_a_whole_is_watched_like_one_without_git(turns, folder):
+    (folder / "ignored").unlink()
+    (folder / "ignored/sub").mkdir(parents=True)
+    (folder / "ignored/sub/a").write_text("a\n")
+    ran(turns, folder / "ignored/sub", "rm a; echo new > new")
+    turns.undo()
+    assert os.listdir(folder / "ignored/sub") == ["a"]
 
 
 @pytest.mark.usefixtures("repository")

@@ -1,5 +1,6 @@
 """`mull ask --tools`: the loop without a screen, what people are told, and its exit status."""
 
+import asyncio
 import io
 import json
 import os
@@ -10,6 +11,9 @@ import sys
 import pytest
 
 from mcp_servers import FIXTURES
+from mull.agent.tools.approve import ApprovalAnswer, ApprovalRequest
+from mull.agent.tools.tool import Preview
+from mull.cli.approve import LineApprover
 from mull.cli.main import main
 from mull.store.paths import config_dir, data_dir
 from mull.testing import Call, Say, StrictServer, Think
@@ -136,6 +140,26 @@ def test_what_was_taken_for_the_answer_is_parted_from_it(ask, tmp_path):
     script = [[Say(long), Call("read", {"path": "a.txt"})], [Say("Done.")]]
     _, out, _, _ = ask(script, "--tools", "read")
     assert out == f"{long}\n\nDone.\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "choice"), [("1", "yes"), ("2", "always"), ("yes", "no"), ("actually no", "no")]
+)
+def test_what_is_typed_when_a_rule_is_confirmed_allows_nothing(typed, choice):
+    keyboard, keys = os.pipe()
+    lines = [f"{typed}\n", "2\n"]
+
+    class Screen(io.StringIO):
+        def write(self, text):
+            if text.endswith("no: "):
+                os.write(keys, lines.pop().encode())
+            return super().write(text)
+
+    request = ApprovalRequest("c", "run", "built in", Preview("run: x"), ("run(x)",), kept="f\nx")
+    answer = asyncio.run(LineApprover(keyboard, Screen()).ask(request))
+    os.close(keyboard)
+    os.close(keys)
+    assert answer == ApprovalAnswer(choice, typed if choice == "no" else "")
 
 
 def test_nobody_answers_a_question_in_a_pipe(ask):

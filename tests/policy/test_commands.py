@@ -90,6 +90,8 @@ def test_patterns_of_file_names_and_what_is_quoted_in_them():
         ("cat <<'E'\na $x\nb\nE\n", [("<<", "a $x\nb")]),
         ("cat <<-E\n\ta\n\tE", [("<<-", "\ta")]),
         ("echo 2 >x", [(">", "x")]),
+        ("echo 2&>x", [("&>", "x")]),
+        ("echo ٣>&1", [(">&", "1")]),
     ],
 )
 def test_redirections(command, found):
@@ -115,6 +117,7 @@ def test_assignments_are_not_the_program():
         "echo $((1))",
         "echo $[1]", "a <(b)", "a >(b)", "a=(1 2)", "echo ${x:-y}", "echo ${x//a/b}", "echo $'a'",
         'echo $"a"', "ls)", "(ls", "{ ls", "{ ls }", "ls;;", "&& ls", "ls &&", "ls ||", "ls |",
+        "ls 1234567890</dev/null",
         "echo 'a", 'echo "a', "echo `a", "echo $(a", "ls >", "cat <<E\n$x\nE", "cat <<E\n`a`\nE",
         "cat <<E\na", "cat <<E 'a\nE\n'", "cat <<A <<B\nA\nB", "time ls", "ls\rrm", "ls\0",
         "ls\u00a0x",

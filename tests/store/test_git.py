@@ -308,6 +308,11 @@ def test_an_ordinary_repository_raises_no_doubt(place, tmp_path):
     assert find_repository(tmp_path / "tree").doubt == ""
 
 
+def test_a_repository_of_which_git_says_too_little_raises_doubt(place):
+    (place.folder / ".git/index").write_bytes(b"broken")
+    assert find_repository(place.folder).doubt
+
+
 @pytest.mark.parametrize("kind", [kind for kind in PLANTED if kind != "alias"])
 def test_a_repository_that_could_run_something_raises_doubt(place, kind):
     PLANTED[kind][0](place)

@@ -231,9 +231,10 @@ def test_a_line_now_and_then_says_that_the_model_thinks(start):
 
 def test_a_list_to_pick_from_is_numbered():
     with ScriptedServer([]) as server:
-        done = piped(server, "/theme\n2\n/model\nzzzz-nothing\n\n")
+        done = piped(server, "/theme\n²\n\n/theme\n2\n/model\nzzzz-nothing\n\n")
     assert re.search(r"^1\. \w+", done.stdout, re.MULTILINE)
     assert "plain mode has no colours" in done.stdout
+    assert "bug" not in done.stdout
     assert "Number, words to search for, or Enter to cancel:" in done.stdout
 
 

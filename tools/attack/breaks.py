@@ -239,6 +239,19 @@ BREAKS = (
         ("tests/agent/test_mcp_address.py::test_a_compressed_answer_is_opened_within_the_limit",),
     ),
     Break(
+        "A command that went behind a link with `cd`, or hid a word in digits, read a file outside",
+        (
+            "tests/agent/tools/test_looking.py::test_what_leads_out_of_the_folder_is_asked_about",
+            "tests/agent/tools/test_looking.py"
+            "::test_words_that_bash_may_see_where_others_see_none_are_looked_up",
+        ),
+        "run for real behind a rule with a star: nothing changes, is read or reached",
+    ),
+    Break(
+        "After a command had changed `.gitignore`, `/undo` deleted files that were ignored before",
+        ("tests/agent/test_checkpoints.py::test_what_a_command_only_makes_visible_stays",),
+    ),
+    Break(
         "On a full disk no session could be deleted",
         (f"{_STORE}_disk.py::test_a_full_disk_can_be_made_room_on",),
     ),

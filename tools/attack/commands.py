@@ -59,6 +59,7 @@ rg         :: --pre=./evil.sh a :: --pre ./evil.sh a f :: --hidden house :: -uu 
 cat        :: .env :: ./.env :: .en? :: .e* :: link :: ../out/secret :: sub/../.env :: {out}/secret :: f .env :: < .env :: hard.txt-not :: /proc/self/cwd/.env :: /dev/tcp/127.0.0.1/{port}
            :: < /dev/tcp/127.0.0.1/{port} :: "$(sh -c '{x}')" :: f > AGENTS.md :: f >> AGENTS.md :: f &> ../out/y :: f >| AGENTS.md :: f <> new :: <(sh -c '{x}') :: f; {x} :: f && {x} :: f | sh cmd
            :: f & {x} :: `{x}` :: -- .env :: ${{IFS}}.env :: {{f,.env}} :: .ENV :: 'sub/up/out/secret' :: f 2> AGENTS.md :: f | tee AGENTS.md
+           :: ٣</dev/null :: ²>&1 :: 12&>/dev/null .env :: 9999999999</dev/null
 head       :: -n 1 .env :: -c 9 link :: -qn1 ../out/secret :: -1 .env
 tail       :: -n 1 .env :: -f .env :: -1 link :: --lines=1 .env
 wc         :: --files0-from=list0 :: --files0-from list0 -l :: -L .env
@@ -85,7 +86,7 @@ jq         :: -n env :: -n '$ENV' :: -f .env f :: -n 'import "x" as x; 1' :: -Rr
 printf     :: -v PATH x :: '%ln' PATH && ls :: '%n' PATH; ls :: x > AGENTS.md :: -v 'a[$({x})]' x
 test       :: -v 'a[$({x})]' :: -R 'a[$({x})]' :: -f x -a -v 'a[$({x})]'
 [          :: -v 'a[$({x})]' ]
-echo       :: x > AGENTS.md :: "$({x})" :: `{x}` :: x | sh cmd :: x >> .git/config :: x > ../out/z :: $(<.env) :: "$(cat .env)" :: x | tee AGENTS.md :: "${{PATH:=$({x})}}" :: $((a[$({x})])) :: x > .envrc :: x > .git/hooks/pre-commit
+echo       :: x > AGENTS.md :: "$({x})" :: `{x}` :: x | sh cmd :: x >> .git/config :: x > ../out/z :: $(<.env) :: "$(cat .env)" :: x | tee AGENTS.md :: "${{PATH:=$({x})}}" :: $((a[$({x})])) :: x >&² :: x > .envrc :: x > .git/hooks/pre-commit
 type       :: ls; {x}
 command    :: {x} :: -p {x} :: sh cmd
 timeout    :: 5 {x} :: 5 sh cmd :: -k 1 5 {x} :: 5 cat .env :: 5 nice {x}
@@ -107,7 +108,7 @@ git log    :: --output=AGENTS.md -p :: --ext-diff -p :: -1 --format=%GG :: --sho
 git show   :: --output=AGENTS.md :: --ext-diff :: HEAD --output ../out/s
 git blame  :: --ignore-revs-file .env f :: --ignore-revs-file=.env f :: -S .env f :: --contents .env f :: --contents=.env f
 git grep   :: --no-index house :: --untracked house :: -O./evil.sh a :: --open-files-in-pager=./evil.sh a :: -f .env :: --no-index -e house .env :: -Oevil.sh a
-git branch :: -D keep :: -d keep :: new :: -f keep HEAD :: -m keep kept :: --edit-description :: -u x :: -D -q keep :: --delete keep
+git branch :: -D keep :: -d keep :: new :: -f keep HEAD :: -m keep kept :: --edit-description :: --abbrev 7x :: -u x :: -D -q keep :: --delete keep
 git tag    :: new :: -d v1 :: -f v1 :: -a -m x new :: -F .env new
 git remote :: add x y :: remove origin :: set-url origin x :: update :: -v update
 git stash  :: push :: -u :: pop :: drop :: clear :: branch x
@@ -163,7 +164,8 @@ kubectl get :: pods --kubeconfig=cfg :: -o jsonpath-file=.env :: --raw /x :: -f 
 gofmt      :: -w f :: -cpuprofile AGENTS.md f
 clang-format :: --dry-run -i f :: -i f
 tool       :: -o AGENTS.md :: --exec=./evil.sh :: @list :: AGENTS.md :: ../out/secret :: .env :: x:y :: https://127.0.0.1:{port}/ :: 127.0.0.1:{port} :: +x :: a=.env
-cd         :: .. && cat out/secret :: ../out && touch PWNED :: sub && cat ../.env :: sub/up && ls
+cd         :: .. && cat out/secret :: ../out && touch PWNED :: sub && cat ../.env :: sub/up && ls :: jump/../.. && cat out/secret :: jump && cd ../.. && cat out/secret
+           :: jump/../.. && ls out/sec* && cat out/sec*
 """
 """A rule that ends in a star is made of what is before the first pair of colons. `{x}` leaves a trace
 outside, `{port}` is somebody who must not be called.
@@ -237,6 +239,10 @@ def _fill(place: Home) -> None:
     (folder / "evil.sh").chmod(0o755)
     (folder / "link").symlink_to(out / "secret")
     (folder / "sub/up").symlink_to("../..")
+    (folder / "sub/deep").mkdir()
+    (folder / "jump").symlink_to("sub/deep")
+    for name in ("٣", "²", "12", "9999999999"):  # to bash these are words
+        (folder / name).symlink_to(out / "secret")
     who = ("-c", "user.name=x", "-c", "user.email=x@x")
     subprocess.run(("git", "init", "-q", "--bare", "bare"), cwd=folder, check=True)
     for name in ("pre-receive", "update"):

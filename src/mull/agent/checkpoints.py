@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from mull.agent.tools.shown import shown_name
 from mull.agent.tools.states import Found, look_at, put_at
 from mull.neutral.blocks import Value
 from mull.neutral.errors import ConfigError
@@ -98,6 +99,7 @@ class Restoring:
 
     def __init__(self, steps: Sequence[_Step], broken: Iterable[str], kept: Checkpoints) -> None:
         self._kept = kept
+        self._leaving = {one.path for one in steps if one.now and one.now.kind == "link"}
         self._ready: list[tuple[_Step, bytes]] = []
         self.files: list[Restored] = [Restored(path, problem=CHANGED_SINCE) for path in broken]
         """What happens to each."""
@@ -105,8 +107,9 @@ class Restoring:
             self.files.append(self._look(step))
 
     def run(self) -> list[Restored]:
-        """Restore them; returns what happened to each."""
+        """Restore them; returns what happened to each. What goes makes room for what comes."""
         failed: dict[str, str] = {}
+        self._ready.sort(key=lambda one: one[0].then is not None)
         for step, content in self._ready:
             try:
                 put_at(step.path, step.then, content)
@@ -118,11 +121,13 @@ class Restoring:
         ]
 
     def _look(self, step: _Step) -> Restored:
+        above = Path(step.path).parents
+        link = next((str(one) for one in reversed(above) if one.is_symlink()), "")
+        is_moved = bool(link) and link not in self._leaving
         try:
-            found = look_at(step.path)
+            found = None if link else look_at(step.path)
         except OSError as error:
             return Restored(step.path, problem=error.strerror or str(error))
-        is_moved = os.path.realpath(Path(step.path).parent) != str(Path(step.path).parent)
         if is_moved or (found.state if found else None) != step.now:
             return Restored(step.path, problem=CHANGED_SINCE)
         content = b"" if step.then is None else self._kept.content(step.then)
@@ -177,7 +182,7 @@ def _diff(changed: Sequence[Changed], root: Path) -> str:
 
     parts: list[str] = []
     for path, *sides in changed[:_MOST_SHOWN]:
-        name = os.path.relpath(path, root)
+        name = shown_name(os.path.relpath(path, root))
         before, after = (b"" if side is None else side.content for side in sides)
         if before is None or after is None or len(before) + len(after) > _LARGEST_SHOWN:
             parts.append(f"{name} changed: too large to show")

@@ -61,16 +61,19 @@ class LineApprover:
         rows = offered(request)
         said = await self._number(shown, [word for _, word in rows], "Number, or a reason for no")
         choice: ApprovalChoice = "no" if isinstance(said, str) else rows[said][0]
-        if choice == "always" and not await self._keeps(request.kept):
-            choice = "yes"
+        if choice == "always":
+            said = await self._keeping(request.kept)
+            choice = "no" if isinstance(said, str) else ("yes", "always")[said]
         return ApprovalAnswer(choice, said if isinstance(said, str) else "")
 
-    async def _keeps(self, kept: str) -> bool:
-        """Whether a rule is to be written that holds for ever, shown as it will be written."""
+    async def _keeping(self, kept: str) -> int | str:
+        """Whether a rule is to be written that holds for ever, shown as it will be written: 1 if
+        it is, 0 if the call is allowed without it; any other input is a no here, too.
+        """
         where, _, text = kept.partition("\n")
         shown = ["Keep this rule for ever?", f"It will be written to {one_line(where)}"]
         words = ["No, allow it only this time", "Yes, keep the rule"]
-        return await self._number([*shown, _quoted(text)], words, "Number") == 1
+        return await self._number([*shown, _quoted(text)], words, "Number, or a reason for no")
 
     async def _number(self, shown: Sequence[str], words: Sequence[str], prompt: str) -> int | str:
         """The row whose number is given, from 0; or what else is typed."""

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 RUNNERS = frozenset(
-    """! bash builtin busybox chronic chroot command coproc dash do doas elif else env eval exec
+    """! . bash builtin busybox chronic chroot command coproc dash do doas elif else env eval exec
     fish flock if ionice ksh nice nohup parallel setsid sh source ssh stdbuf strace sudo su then
     time timeout unshare until watch while uvx vi vim view nvim emacs nano ed ex
     bunx npx pipx xargs zsh
@@ -41,12 +41,13 @@ SUBSTITUTION = "a substitution"
 """Why a word is open that is one word, whatever the substitution gives."""
 _LONGEST = 20_000
 _DEEPEST = 8
+_LONGEST_NUMBER = 9
 _KEYWORDS = frozenset(
     "if then elif else fi for while until do done case esac select function coproc [[ time".split()
 )
 _ASSIGNMENT = pattern(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=.*", 16)
 _VARIABLE = pattern(r"\{[A-Za-z_]\w*\}|[A-Za-z_]\w*|[0-9?$!#@*_-]")
-_OPERATOR = pattern(r"(?:&>>?|<<<|<<-?|>>|>&|<&|>\||<>|[<>])")
+_OPERATOR = pattern(r"((?:[0-9]+(?!&))?)(&>>?|<<<|<<-?|>>|>&|<&|>\||<>|[<>])")
 _GLOB = pattern(r"[*?]|\[.+\]")
 _HOME = pattern(r"(?:^|[=:])~")
 _BREAK = " \t\n;&|<>()"
@@ -211,13 +212,11 @@ class _Parser:
 
     def _redirections(self) -> Iterator[Redirection]:
         while True:
-            start = self.at
-            while self.text[self.at : self.at + 1].isdigit():
-                self.at += 1
             operator = _OPERATOR.match(self.text, self.at)
             if operator is None:
-                self.at = start
                 return
+            if len(operator[1]) > _LONGEST_NUMBER:  # to bash it is a word
+                raise NotUnderstoodError("it has a number too large for a file")
             self.at = operator.end()
             if self._here("("):
                 raise NotUnderstoodError("it has a process substitution")
@@ -225,9 +224,9 @@ class _Parser:
             target = self._word()
             if target is None:
                 raise NotUnderstoodError("a redirection leads nowhere")
-            if operator[0] in ("<<", "<<-"):
-                target = self._document(target, strip=operator[0] == "<<-")
-            yield Redirection(operator[0], target)
+            if operator[2] in ("<<", "<<-"):
+                target = self._document(target, strip=operator[2] == "<<-")
+            yield Redirection(operator[2], target)
             self._skip()
 
     def _document(self, mark: Word, *, strip: bool) -> Word:

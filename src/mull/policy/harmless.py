@@ -30,9 +30,10 @@ from mull.policy.protected import is_protected
 __all__ = ["Judged", "LexicalLook", "Look", "Part", "judge"]
 
 _NUMBERED = pattern(r"(python|pip|perl|ruby|php)[\d.]+")
-_PLAIN = pattern(r"\.|(?:\./|/)?(?:\.\.\.|[\w*?\[][\w./,+*?\[\]-]*)?")
+_PLAIN = pattern(r"\.|(?:\./|/)?(?:\.\.\.|[\w*?\[][\w./+*?\[\]-]*)?")
 """A path that no program takes for anything else."""
 _NUMBER = pattern(r"-\d+")
+_DESCRIPTOR = pattern(r"[0-9]+|-")
 _OUTSIDE = pattern(r"^[/~]|(?:^|/)\.\.(?:/|$)")
 _NULL = "/dev/null"
 _SYSTEM = ("/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin")
@@ -165,7 +166,8 @@ def _moving(simple: SimpleCommand, base: str | None, look: Look) -> tuple[Part, 
     """`cd` to a folder inside, before anything else; otherwise nobody knows where the rest runs."""
     words = tuple(word.raw for word in (*simple.assignments, *simple.words))
     to = simple.words[-1]
-    is_plain = words[:-1] == ("cd",) and not (simple.redirections or to.open or to.glob)
+    is_plain = words[:-1] == ("cd",) and not to.text.startswith("-")
+    is_plain = is_plain and not (simple.redirections or to.open or to.glob)
     moved = look.folder(base, to.text) if is_plain and base is not None else None
     if moved is None:
         return Part(words, tuple(range(len(words))), reason="it leaves the folder"), None
@@ -209,7 +211,7 @@ class _Judge:
             return "it is redirected to what is not known"
         if operator.startswith("<<"):
             return ""
-        if operator in (">&", "<&") and (target.text.isdigit() or target.text == "-"):
+        if operator in (">&", "<&") and _DESCRIPTOR.fullmatch(target.text):
             return ""
         if operator == "<":
             return self._path(target, "f")
@@ -293,6 +295,7 @@ class _Judge:
                 marks += more
                 at += max(taken, 1)
         if row is None:
+            self._programs += named
             self._reasons.append(f"{name} alone is not known to be harmless")
             return
         self._programs += named if row.is_asked else []
@@ -380,7 +383,7 @@ class _Judge:
     def _value(self, kind: str, word: Word) -> str:
         """Why the word is not harmless as one of this kind."""
         if kind == "x" and word.open in ("", SUBSTITUTION):
-            return ""
+            return self._path(word, "p") if word.glob else ""
         if word.open:
             return f"{word.raw} contains {word.open}"
         if kind == "d":
@@ -390,6 +393,8 @@ class _Judge:
         if kind in KINDS or kind.startswith("{"):
             listed = kind[1:-1].split(",")
             fits = KINDS[kind](word.text) if kind in KINDS else word.text in listed
+            if fits and kind == "test" and "/" in word.text:
+                return self._path(word, "p")
             return "" if fits and not word.glob else f"{word.raw} is not known to be harmless"
         if kind == "t":
             file, glob = word.text.partition("::")[0], word.glob.partition("::")[0]

@@ -51,6 +51,7 @@ _NOT_IN_AWK = pattern(
     r"|\b(?!(?:length|substr|split|g?sub|match|index|tolower|toupper|sprintf|printf?|int|if|for"
     r"|while)\b)[A-Za-z_]\w*\s*\("
 )
+_SIGNED = pattern(r"%[-+ ]?G|signature")
 _NOT_IN_JQ = pattern(r"\b(?:import|include|env|modulemeta|get_search_list|ENV|__prog\w*)\b")
 
 
@@ -70,7 +71,7 @@ KINDS: Mapping[str, Callable[[str], object]] = MappingProxyType(
         "date": lambda word: word.startswith("+"),
         "printf": lambda word: not word.startswith("-") and not _PRINTF_N.search(word),
         "test": lambda word: word not in ("-v", "-R"),  # they evaluate subscripts
-        "format": lambda word: "%G" not in word and "signature" not in word,  # they run gpg
+        "format": lambda word: not _SIGNED.search(word),  # they run gpg
         "ref": lambda word: _REF.fullmatch(word),
         "target": lambda word: _TARGET.fullmatch(word),
     }
@@ -79,7 +80,7 @@ KINDS: Mapping[str, Callable[[str], object]] = MappingProxyType(
 
 _MACROS = {
     "@diff": """
-        -pusabwRzWc -U=i -M?=w -C?=w -B?=w -S=w -G=w -I=w -l=i --patch --no-patch --unified=i
+        -pusabwRzWc -U?=i -M?=w -C?=w -B?=w -S=w -G=w -I=w -l=i --patch --no-patch --unified?=i
         --raw --stat?=w --numstat --shortstat --dirstat?=w --summary --name-only
         --compact-summary --name-status --color?=w --no-color --color-words?=w --word-diff?=w
         --color-moved?=w --minimal --patience --histogram --diff-algorithm=w --no-renames
@@ -223,8 +224,8 @@ git reflog | @log |
 git rev-list | @log | k*
 git show | @diff @log | g*
 git blame | -bceflnpstw -L=w -M?=i -C?=i --date=w --since=w --porcelain --line-porcelain --root
-    --incremental --abbrev=i --show-stats --show-name --show-number --show-email | g*
-git branch | -arvi --list& --all --remotes --verbose --show-current --abbrev=i @listed | w*
+    --incremental --abbrev?=i --show-stats --show-name --show-number --show-email | g*
+git branch | -arvi --list& --all --remotes --verbose --show-current --abbrev?=i @listed | w*
 git tag | -i -n?=i -l& --list& @listed | w*
 git remote | -v --verbose |
 git remote get-url | --all --push | ref
@@ -235,9 +236,9 @@ git ls-files | -cdikmostuvz -x=w --cached --deleted --modified --others --ignore
     --unmerged --exclude-standard --exclude=w --error-unmatch --full-name --directory --eol | k*
 git ls-tree | -rdtlz --name-only --name-status --full-name --full-tree --long --abbrev?=i | k*
 git cat-file | -ptse | g*
-git describe | --tags --always --all --long --abbrev=i --match=w --exclude=w --contains
+git describe | --tags --always --all --long --abbrev?=i --match=w --exclude=w --contains
     --exact-match --first-parent --dirty?=w | k*
-git shortlog | -snec --summary --numbered --email @log | k*
+git shortlog | @log -snec --summary --numbered --email --committer | k*
 git merge-base | -a --all --is-ancestor --fork-point --octopus --independent | k*
 git stash list | @log |
 git stash show | @diff | g*
@@ -260,7 +261,7 @@ git count-objects | -vH --verbose --human-readable |
 !git switch | -q -c=ref --create=ref --detach --quiet | ref*
 = ruff 0.17.5, mypy 2.4.1, pytest 9.2, black 23.1, their --help; pip 24, uv 0.9, their documentation
 ruff check --isolated --no-cache | -qve --select=w --ignore=w --extend-select=w --statistics
-    --output-format=w --exit-zero --target-version=w --line-length=i --preview --no-fix | a*
+    --output-format=w --exit-zero --target-version=w --line-length=i --preview --no-fix | a*.
 !ruff check | -qvens --select=w --ignore=w --extend-select=w --statistics --show-files --no-fix
     --no-cache --isolated --output-format=w --exit-zero --target-version=w --line-length=i
     --preview --diff --quiet --verbose | r*

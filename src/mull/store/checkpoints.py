@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+from msgspec import structs
 
 from mull.neutral.blocks import Value
 from mull.neutral.errors import ConfigError
@@ -27,6 +28,8 @@ LARGEST = 16 << 20
 MOST = 256 << 20
 """Bytes that are kept of one session."""
 _INDEX = "index.jsonl"
+_AS_BYTES = "\0"
+"""Before a path in hexadecimal digits: no path has it."""
 
 
 class FileState(Value, frozen=True):
@@ -69,7 +72,7 @@ class Checkpoints:
                 path = self._folder / digest_of(content)
                 if len(content) <= LARGEST and not path.exists():
                     write_atomic(path, content)
-            lines = b"".join(msgspec.json.encode(change) + b"\n" for change in changes)
+            lines = _lines(changes)
             write_atomic(self._folder / _INDEX, (read_bytes(self._folder / _INDEX) or b"") + lines)
             self._prune()
 
@@ -77,8 +80,12 @@ class Checkpoints:
         """All that is known, oldest first; a line that cannot be read is none."""
         found: list[Change] = []
         for line in (read_bytes(self._folder / _INDEX) or b"").splitlines():
-            with contextlib.suppress(msgspec.MsgspecError):
-                found.append(msgspec.json.decode(line, type=Change))
+            with contextlib.suppress(msgspec.MsgspecError, ValueError):
+                change = msgspec.json.decode(line, type=Change)
+                if change.path.startswith(_AS_BYTES):
+                    path = os.fsdecode(bytes.fromhex(change.path[1:]))
+                    change = structs.replace(change, path=path)
+                found.append(change)
         return found
 
     def content(self, state: FileState) -> bytes | None:
@@ -96,8 +103,19 @@ class Checkpoints:
             for name in sizes.keys() - used - {_INDEX}:
                 remove(self._folder / name)
                 del sizes[name]
-            lines = b"".join(msgspec.json.encode(change) + b"\n" for change in changes)
-            write_atomic(self._folder / _INDEX, lines)
+            write_atomic(self._folder / _INDEX, _lines(changes))
+
+
+def _lines(changes: Iterable[Change]) -> bytes:
+    """Changes for the index. JSON has no words for a path that is not UTF-8."""
+    lines: list[bytes] = []
+    for change in changes:
+        try:
+            lines.append(msgspec.json.encode(change))
+        except UnicodeEncodeError:
+            path = _AS_BYTES + os.fsencode(change.path).hex()
+            lines.append(msgspec.json.encode(structs.replace(change, path=path)))
+    return b"".join(line + b"\n" for line in lines)
 
 
 def digest_of(content: bytes) -> str:

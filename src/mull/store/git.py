@@ -83,8 +83,11 @@ class Repository(NamedTuple):
         if any(_has_links(place) for place in {self.own, self.common}):
             return "links in the git directory lead elsewhere"
         with reading(self._replace(folder=self.top)) as git:  # git looks at all of it
-            listed = os.fsdecode(git("ls-files", "-s", "-z") or b"").split("\0")
-        modules = (line.partition("\t")[2] for line in listed if line.startswith(_SUBMODULE))
+            listed = git("ls-files", "-s", "-z")
+        if listed is None:
+            return "git does not say what it has"
+        lines = os.fsdecode(listed).split("\0")
+        modules = (line.partition("\t")[2] for line in lines if line.startswith(_SUBMODULE))
         if any(os.path.lexists(self.top / path / ".git") for path in modules):
             return "the repository has submodules with a config of their own"
         return ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +27,7 @@ def folder(tmp_path, monkeypatch):
     (folder / "link.txt").symlink_to(outside / "secret.txt")
     (folder / "docs/out").symlink_to(outside)
     (folder / "fine").symlink_to("src")
+    (folder / "far").symlink_to("src/deep")
     return folder
 
 
@@ -87,10 +90,31 @@ def test_what_is_in_the_folder_is_read_unasked(folder, command):
         "realpath --relative-to=.. a.txt",
         "jq --slurpfile a link.txt . a.txt",
         "wc -l < ../outside/secret.txt",
+        "cd far/../.. && cat outside/secret.txt",
+        "cd far && cd ../.. && cat outside/secret.txt",
+        "cd far/../.. && ls",
+        "echo ../outside/*",
+        "test -e ../outside/secret.txt",
+        "[ -s /etc/shadow ]",
+        "true docs/out/*",
     ],
 )
 def test_what_leads_out_of_the_folder_is_asked_about(folder, command):
     assert reason(folder, command.format(folder=folder))
+
+
+@pytest.mark.parametrize("name", ["-", "-P", "shut"])
+def test_cd_that_goes_elsewhere_than_it_looks_is_asked_about(folder, monkeypatch, name):
+    (folder / name).mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "shut")
+    assert "leaves" in reason(folder, f"cd {name} && cat a.txt")
+
+
+@pytest.mark.parametrize("command", ["cat ٣</dev/null", "cat ²>&1", "cat 12&>/dev/null", "ls .*"])
+def test_words_that_bash_may_see_where_others_see_none_are_looked_up(folder, command):
+    for name in ("٣", "²", "12"):
+        (folder / name).symlink_to("../outside/secret.txt")
+    assert "leads out of the folder" in reason(folder, command)
 
 
 @pytest.mark.parametrize("name", ["-n", "--output=x.txt", "+x.txt", "@x.txt", "!x.txt", "(.txt"])
@@ -120,6 +144,7 @@ def test_a_file_whose_name_is_more_than_a_name_is_asked_about(folder, name):
             "ruff check --isolated --no-cache src",
             "ruff check --isolated --no-cache docs",
         ),
+        ("read(src/c.py)", "ruff check --isolated --no-cache", "cat docs/e.md"),
         ("read(.env*)", "sort < .env", "sort < a.txt"),
         ("read(src/deep/)", "grep -r x src", "grep -r x docs"),
         ("read(src/deep/**)", "rg x", "rg x docs"),
@@ -255,6 +280,10 @@ def test_git_that_only_looks_runs_unasked(repository, command):
         "git log -- /etc",
         "git diff :(top)../x",
         "git log --format=%G?",
+        "git log --format=%+GG",
+        "git show -s --pretty='format:%-GK'",
+        "git log -p -U ..",
+        "git blame --abbrev ..",
     ],
 )
 def test_git_that_leads_elsewhere_is_asked_about(repository, command):

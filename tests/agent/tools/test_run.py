@@ -34,8 +34,9 @@ def workspace(tmp_path):
     return fill(tmp_path / "project", {"a.txt": "hello\n"})
 
 
-def test_output_and_errors_come_in_order_without_colour_or_pager(workspace):
-    command = "cat a.txt; echo wrong >&2; echo $PAGER $TERM; pwd"
+def test_output_and_errors_come_in_order_without_colour_or_pager(workspace, monkeypatch):
+    monkeypatch.setenv("CDPATH", "/")  # nor does `cd` go anywhere else
+    command = "cat a.txt; echo wrong >&2; echo $PAGER $TERM $CDPATH; pwd"
     assert use(workspace, "run", command=command) == f"hello\nwrong\ncat dumb\n{workspace.root}"
 
 

@@ -70,9 +70,14 @@ class FolderLook:
         return f"{name} is a program in the folder" if inside else ""
 
     def folder(self, base: str, text: str) -> str | None:
-        """The folder, free of links."""
+        """The folder. What is behind a link is not one: for a shell, `..` leads back from there to
+        where the link is. Where it cannot go, the rest would run where it was.
+        """
         place = self._located(base, text)
-        return str(place.path) if place is not None and place.path.is_dir() else None
+        there = os.path.normpath(os.path.join(base or self._workspace.root, text))
+        if place is None or str(place.path) != there:
+            return None
+        return there if place.path.is_dir() and os.access(there, os.X_OK) else None
 
     def path(self, base: str, word: Word, kind: str) -> str:
         """Outside, denied, protected, or too much to tell."""
@@ -187,6 +192,8 @@ class FolderLook:
                 if has_wildcard(part):
                     listed = _listed(os.path.join(base or self._workspace.root, above))
                     seen += len(listed)
+                    # some versions of bash add these two
+                    listed = [".", "..", *listed]
                     shown = [name for name in listed if part[0] == "." or name[0] != "."]
                     names = [name for name in shown if text_matches(part, name)]
                 now += [f"{above}{name}/" for name in names]

@@ -42,8 +42,10 @@ __all__ = ["MOST_SECONDS", "Run", "shell", "without_secrets"]
 USUAL_SECONDS = 120
 _FIRST_LOOK = 1.0
 MOST_SECONDS = 600
-# there is no user to page through a text or to answer
-_CALM = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb"}
+# there is no user to page through a text or to answer; and `cd` goes where it says
+_CALM = {
+    "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "CDPATH": "",
+}  # fmt: skip
 _KEY_ENDINGS = (
     "_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "_PWD", "PASSPHRASE", "CREDENTIALS",
     "_PAT", "_PASS", "_AUTH", "_HEADERS", "JWT",

@@ -3,7 +3,8 @@
 git knows the content of tracked files that are unchanged; the content of all others is remembered
 before the command runs, as long as it is not too much. Without git that is all files. Of ignored
 files small ones are remembered, such as `.env` or a database; folders that are ignored as a whole
-are skipped. Nothing is written to the repository, and no program that it names is run.
+and other repositories are skipped, also if a command makes them visible. Nothing is written to the
+repository, and no program that it names is run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mull.agent.tools.states import Found, look_at
-from mull.agent.tools.walk import walk
+from mull.agent.tools.walk import PASSED_OVER, Ignores, walk
 from mull.store.checkpoints import LARGEST, FileState, digest_of
 from mull.store.git import Git, Repository, find_repository, reading
 
@@ -33,7 +34,10 @@ MOST_IGNORED = 200
 LARGEST_IGNORED = 1 << 20
 MOST_CHANGED = 500
 _LINK = "120000"
+_SUBMODULE = "160000"
 _IGNORED = "!! "
+_CACHED = "H"
+_PASSED_OVER = frozenset(PASSED_OVER)
 _NO_SUBMODULES = "--ignore-submodules=all"
 
 
@@ -52,7 +56,8 @@ class _Tracked(NamedTuple):
 
 class _Listed(NamedTuple):
     """The files of a folder: what git tracks, and what it does not know as it is. Without a
-    repository that is everything. `unwatched` are ignored files that are not read.
+    repository that is everything. `unwatched` are ignored files that are not read, and folders,
+    with a slash at the end.
     """
 
     found: Repository | None
@@ -71,25 +76,37 @@ class Snapshot(NamedTuple):
     seen: Mapping[str, tuple[int, ...] | None]
     loose: Mapping[str, Found | None]
     unwatched: frozenset[str] = frozenset()
+    is_in_git: bool = False
 
     def changed(self) -> list[Changed] | None:
         """What is different now; None if that is unknown, or too much."""
         now = _listed(self.root)
         if now is None:
             return None
-        paths = [
-            path
-            for path in sorted({*self.seen, *now.tracked, *now.loose} - self.unwatched)
-            if self.seen.get(path) != _signature(self.root / path)
-        ]
+        found = {path for path in (*now.tracked, *now.loose) if not self._is_unwatched(path)}
+        seen = _signatures(self.root, {*self.seen, *found})
+        paths = [path for path in sorted(seen) if self.seen.get(path) != seen[path]]
         if len(paths) > MOST_CHANGED:
             return None
         with reading(now.found, exact=True) if now.found else nullcontext() as git:
             both = [
-                Changed(str(self.root / path), self._before(git, path), _look(self.root / path))
+                Changed(
+                    str(self.root / path),
+                    self._before(git, path),
+                    None if seen[path] is None else _look(self.root / path),
+                )
                 for path in paths
             ]
         return [one for one in both if _state(one.before) != _state(one.after)]
+
+    def _is_unwatched(self, path: str) -> bool:
+        """Whether it may have been there before."""
+        if path in self.seen:
+            return False
+        names = path.split("/")
+        above = ("/".join(names[:end]) + "/" for end in range(1, len(names)))
+        passed = not self.is_in_git and not _PASSED_OVER.isdisjoint(names)
+        return passed or path in self.unwatched or any(one in self.unwatched for one in above)
 
     def _before(self, git: Git | None, path: str) -> Found | None:
         seen = self.seen.get(path)
@@ -101,7 +118,9 @@ class Snapshot(NamedTuple):
         link = tracked.mode == _LINK
         how = () if link else ("--filters", f"--path={path}")
         content = git("cat-file", *(how or ("blob",)), tracked.blob)
-        if content is None:
+        if content is not None and len(content) != seen[1]:  # git accepts other line ends, too
+            content = git("cat-file", "blob", tracked.blob)
+        if content is None or len(content) != seen[1]:
             return Found(FileState("unknown"), None)
         state = FileState(digest_of(content), "link" if link else "file", stat.S_IMODE(seen[0]))
         return Found(FileState(state.digest, "link") if link else state, _kept(content))
@@ -113,12 +132,12 @@ def take_snapshot(root: Path) -> Snapshot | None:
     if listed is None:
         return None
     found, tracked, loose, unwatched = listed
-    seen = {path: _signature(root / path) for path in {*tracked, *loose}}
+    seen = _signatures(root, {*tracked, *loose})
     size = sum(seen_as[1] for path in loose if (seen_as := seen[path]) is not None)
     if size > (MOST_BYTES if found else MOST_PLAIN_BYTES):
         return None
-    contents = {path: _look(root / path) for path in loose}
-    return Snapshot(root, tracked, seen, contents, unwatched)
+    contents = {path: None if seen[path] is None else _look(root / path) for path in loose}
+    return Snapshot(root, tracked, seen, contents, unwatched, found is not None)
 
 
 def _listed(root: Path) -> _Listed | None:
@@ -126,32 +145,47 @@ def _listed(root: Path) -> _Listed | None:
     found = find_repository(root)
     if found is not None:
         return _listed_by_git(found)
-    files = (one.path for one in walk(str(root)) if not one.is_folder)
+    return _listed_by_walk(root)
+
+
+def _listed_by_walk(root: Path) -> _Listed | None:
+    everything = walk(str(root), Ignores(str(root)))
+    files = (one.path for one in everything if not one.is_folder)
     loose = frozenset(islice(files, MOST_LOOSE + 1))
     return _Listed(None, {}, loose) if len(loose) <= MOST_LOOSE else None
 
 
 def _listed_by_git(found: Repository) -> _Listed | None:
     with reading(found) as git:
-        listed = git("ls-files", "-s", "-z")
+        listed = git("ls-files", "-s", "-v", "-z")
         # in a submodule git would do what that one's own config says
         how = ("--porcelain", "-z", "-uall", "--ignored=matching", "--no-renames", _NO_SUBMODULES)
         status = git("status", *how, ".")
     if listed is None or status is None:
         return None
+    files = list(_split(status))
+    folders = {line[3:] for line in files if line.endswith("/")}
+    if any(found.prefix.startswith(one) for one in folders):  # all of it is ignored
+        return _listed_by_walk(found.folder)
+    unwatched = {one.removeprefix(found.prefix) for one in folders}
+    files = [line for line in files if not line.endswith("/")]
+    loose = {_name(line, found) for line in files if not line.startswith(_IGNORED)}
     tracked: dict[str, _Tracked] = {}
     for line in _split(listed):
         head, _, path = line.partition("\t")
-        mode, blob, _ = head.split(" ")
-        if mode != "160000":  # a nested repository
-            tracked[path] = _Tracked(mode, blob)
-    files = [line for line in _split(status) if not line.endswith("/")]
-    loose = {_name(line, found) for line in files if not line.startswith(_IGNORED)}
+        tag, mode, blob, _ = head.split(" ")
+        if mode == _SUBMODULE:
+            unwatched.add(f"{path}/")
+            continue
+        tracked[path] = _Tracked(mode, blob)
+        if tag != _CACHED and os.path.lexists(found.folder / path):
+            loose.add(path)  # git was told not to look whether it is as it knows it
     if len(tracked) > MOST_FILES or len(loose) > MOST_LOOSE:
         return None
     ignored = [_name(line, found) for line in files if line.startswith(_IGNORED)]
     small = {*islice((one for one in ignored if _is_small(found.folder / one)), MOST_IGNORED)}
-    return _Listed(found, tracked, frozenset(loose | small), frozenset(ignored) - small)
+    unwatched.update(ignored)
+    return _Listed(found, tracked, frozenset(loose | small), frozenset(unwatched - small))
 
 
 def _name(line: str, found: Repository) -> str:
@@ -165,6 +199,22 @@ def _is_small(path: Path) -> bool:
 
 def _split(data: bytes) -> Iterable[str]:
     return (os.fsdecode(line) for line in data.split(b"\0") if line)
+
+
+def _signatures(root: Path, paths: Iterable[str]) -> dict[str, tuple[int, ...] | None]:
+    """The metadata of each; what is behind a link is not there."""
+    linked: dict[str, bool] = {"": False}
+
+    def is_linked(folder: str) -> bool:
+        if folder not in linked:
+            above = folder.rpartition("/")[0]
+            linked[folder] = is_linked(above) or os.path.islink(root / folder)
+        return linked[folder]
+
+    return {
+        path: None if is_linked(path.rpartition("/")[0]) else _signature(root / path)
+        for path in paths
+    }
 
 
 def _signature(path: Path) -> tuple[int, ...] | None:

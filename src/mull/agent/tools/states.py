@@ -54,6 +54,9 @@ def put_at(path: str | Path, state: FileState | None, content: bytes) -> None:
         path.unlink(missing_ok=True)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir() and not path.is_symlink():  # what was in it is gone
+        for folder, _, _ in os.walk(path, topdown=False):
+            os.rmdir(folder)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -184,7 +184,7 @@ class PlainFront:
             said = await self._read("Number, words to search for, or Enter to cancel: ")
             if not said or not said.strip():
                 return None
-            if said.strip().isdigit() and 1 <= int(said) <= len(fitting[:_SHOWN]):
+            if said.strip().isdecimal() and 1 <= int(said) <= len(fitting[:_SHOWN]):
                 return fitting[int(said) - 1].name
             found = said
 
