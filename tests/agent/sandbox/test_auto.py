@@ -200,6 +200,8 @@ def test_a_new_protected_file_stays_only_if_the_user_says_so(folder):
     assert not (folder / ".vscode").exists()
     place = result.output.split("[moved to ")[1].split(":")[0]
     assert Path(place, "0/.vscode/tasks.json").read_text() == "evil\n"
+    assert "refused that before" in work.run("mkdir .vscode; chmod 0 .vscode .").output
+    assert not (folder / ".vscode").exists()
 
 
 def test_with_nobody_to_ask_it_is_denied(folder):

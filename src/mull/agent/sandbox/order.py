@@ -85,6 +85,11 @@ class Order(NamedTuple):
         """What is protected and not granted."""
         return [path for path in self.bounds.locked if path not in self.grants.writes]
 
+    @property
+    def covered(self) -> list[str]:
+        """What is hidden in what may be written, and what rules hide outside."""
+        return [*self.bounds.hidden, *filter(self.is_inside, self.secret)]
+
 
 class Started(NamedTuple):
     """What to start instead, and with what environment; `passed` are descriptors for it, `report`

@@ -75,7 +75,11 @@ def _start_bubblewrap(order: Order) -> Started:
         if is_folder(place):
             words += ["--bind", own_folder(order, place.replace("/", "")), place]
     fresh = ("/run/", "/tmp/", "/var/tmp/", "/dev/")
-    words += _covers(order, (path for path in order.secret if not path.startswith(fresh)))
+
+    def is_there(path: str) -> bool:
+        return order.is_inside(path) or not path.startswith(fresh)
+
+    words += _covers(order, (path for path in order.secret if is_there(path)))
     outside = [path for path in grants.writes if not order.is_inside(path)]
     for path in (*bounds.roots, *outside):
         words += ["--bind", path, path]
@@ -85,7 +89,7 @@ def _start_bubblewrap(order: Order) -> Started:
         words += ["--bind", path, path]
     for path in order.locked:
         words += ["--ro-bind", path, path]
-    words += _covers(order, (path for path in bounds.hidden if not path.startswith(fresh)))
+    words += _covers(order, (path for path in order.covered if is_there(path)))
     for path in grants.writes:
         if order.is_inside(path) and path not in bounds.locked:
             words += ["--bind", path, path]
@@ -126,8 +130,9 @@ def _start_landlock(order: Order) -> Started:
     temporary, cache = own_folder(order, "tmp"), own_folder(order, "cache")
     rights = _reading(order)
     rights += may_write((*order.bounds.roots, temporary, cache, "/dev/shm", *order.grants.writes))
-    devices = ("null", "zero", "full", "random", "urandom", "ptmx", "pts")
+    devices = ("null", "zero", "full", "random", "urandom")
     rights += [(WRITE | READ, f"/dev/{name}".encode()) for name in devices]
+    rights += [(EXECUTE | READ | LIST, b"/dev/shm"), (LIST, b"/dev")]
     families = (*NETLINK, *(INTERNET if order.grants.network else ()))
     plan = {
         "namespaces": 0,
@@ -146,11 +151,9 @@ def _reading(order: Order) -> list[tuple[int, bytes]]:
 
     Landlock only allows, and a folder with everything below it. So a folder that holds something
     hidden is allowed entry by entry; its list of names is allowed too, as otherwise nothing new
-    could be seen in it.
+    could be seen in it. Devices are allowed by name: one may be the user's terminal.
     """
-    hidden = {*order.secret, *order.bounds.hidden}
-    if not hidden:
-        return [(EXECUTE | READ | LIST, b"/")]
+    hidden = {"/dev", *order.secret, *order.bounds.hidden}
     above: set[str] = set()
     for path in hidden:
         while (path := os.path.dirname(path)) not in above:

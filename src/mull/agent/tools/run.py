@@ -132,7 +132,7 @@ class Run(BuiltinTool[RunArguments]):
                 self.workspace.root,
                 launch.environment,
                 passed=launch.passed,
-                on_end=lambda: self._job_ended(given.command, cage, launch),
+                on_end=lambda: cage.end(launch, one_line(given.command)),
             )
         finally:
             launch.started()
@@ -140,15 +140,6 @@ class Run(BuiltinTool[RunArguments]):
         job.ended.wait(_FIRST_LOOK)
         outcome = job_outcome(job, room(tokens, MOST))
         return outcome._replace(text=f"{outcome.text}\n{_ALONE}")
-
-    def _job_ended(self, command: str, cage: Cage, launch: Launch) -> None:
-        """A background command runs for long, and a person works beside it: what has appeared
-        since it started need not be its doing.
-        """
-        launch.ended()
-        checked = cage.check(launch)
-        for path in (*checked.made, *checked.lost):
-            cage.warn(f"look at {path}: it changed while {one_line(command)} ran in the sandbox")
 
     async def _run(self, given: RunArguments, context: ToolContext, *, looks: bool) -> Outcome:
         """Run it to its end, or to its time limit; what it changed can be undone. One that only
@@ -217,7 +208,7 @@ class Run(BuiltinTool[RunArguments]):
             attempt = await self._attempt(given, context, launch)
             if attempt.report is not None and attempt.report.failed:
                 raise ToolFailure(f"the sandbox could not be set up: {attempt.report.failed}")
-            wants = await self._wants(cage, launch, attempt, context, notes)
+            wants = await self._wants(given, cage, launch, attempt, context, notes)
             if not wants or attempts == _MOST_ATTEMPTS:
                 break
             words = [want.words for want in wants]
@@ -232,7 +223,13 @@ class Run(BuiltinTool[RunArguments]):
         return attempt.outcome(notes)
 
     async def _wants(
-        self, cage: Cage, launch: Launch, attempt: _Attempt, context: ToolContext, notes: list[str]
+        self,
+        given: RunArguments,
+        cage: Cage,
+        launch: Launch,
+        attempt: _Attempt,
+        context: ToolContext,
+        notes: list[str],
     ) -> list[Want]:
         """What it wanted, as far as that is known and the user has not refused it before."""
         from mull.agent.sandbox.wants import Want, is_denial, wants_of
@@ -244,6 +241,7 @@ class Run(BuiltinTool[RunArguments]):
         if checked.lost:
             lost = ", ".join(name(Path(path)) for path in checked.lost)
             notes.append(f"[changed although protected, and not put back: {lost}]")
+            cage.warn(f"look at {lost}: changed while {one_line(given.command)} ran in the sandbox")
         changed = [Want("write", name(Path(path)), path) for path in checked.put_back]
         if not attempt.failed:
             return changed
@@ -263,10 +261,19 @@ class Run(BuiltinTool[RunArguments]):
         from mull.agent.sandbox.guard import set_aside
 
         names = [self.workspace.name(Path(path)) for path in made]
-        refusal = await self._ask_for([f"to write {name}" for name in names], context)
-        if refusal is not None:
+        words = [f"to write {name}" for name in names]
+        if self._refused.issuperset(words):
+            refusal: str | None = "the user has refused that before"
+        else:
+            refusal = await self._ask_for(words, context)
+        if refusal is None:
+            return
+        try:
             folder = await asyncio.to_thread(set_aside, tuple(made))
             notes.append(f"[moved to {folder}: {', '.join(names)}; {refusal}]")
+        except OSError as error:
+            notes.append(f"[cannot be moved away: {', '.join(names)}; {refusal}]")
+            self._sandbox().warn(f"look at {', '.join(names)}: it cannot be moved away: {error}")
 
     async def _ask_for(self, words: Sequence[str], context: ToolContext) -> str | None:
         """None if the user allows it, otherwise what the model is told."""
