@@ -241,13 +241,13 @@ def test_nothing_becomes_a_virtual_environment_by_a_file(folder, tier, made):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every folder")
 def test_a_folder_made_unreadable_protects_what_is_in_it(folder, tier):
     cage = cage_of(folder, tier)
-    checked = cage.check(run(cage, "chmod 0 sub/deep").launch)
-    assert checked.lost
-    assert not checked.made
-    spoil = "chmod 755 sub/deep; echo evil > sub/deep/CLAUDE.md; chmod 0 sub/deep"
+    (folder / "other").mkdir()
+    checked = cage.check(run(cage, "chmod 0 sub/deep other .").launch)
+    assert checked == ((), (), (str(folder / "other"),))
+    spoil = "chmod 755 . sub/deep; echo evil > sub/deep/CLAUDE.md; chmod 0 sub/deep"
     cage.check(run(cage, spoil).launch)
-    (folder / "sub/deep").chmod(0o755)
     assert (folder / "sub/deep/CLAUDE.md").read_text() == FILES["sub/deep/CLAUDE.md"]
+    (folder / "other").chmod(0o755)
 
 
 def test_what_cannot_be_looked_for_afterwards_is_told(folder, tier, monkeypatch):
@@ -336,6 +336,24 @@ def test_what_rules_deny_cannot_be_read(folder, tier, how):
     assert "SECRET" not in ran.output
     again = run(cage, "cat .env sub/deep/.env.local; grep -rs SECRET .")  # nor by the next one
     assert "SECRET" not in again.output
+
+
+@pytest.mark.parametrize("move", ["mv", "ln"])
+def test_nothing_leaves_a_folder_that_must_not_be_read(folder, tier, move):
+    cage = cage_of(folder, tier, "read(sub/**)")
+    run(cage, f"{move} sub/deep/.env.local x; {move} sub/deep/.env.local .github/x")
+    assert "SECRET" not in run(cage, "cat x .github/x").output
+
+
+def test_a_denied_file_that_was_moved_is_told(folder):
+    need_tier("landlock")
+    cage = cage_of(folder, "landlock", "read(a.py)")
+    assert cage.check(run(cage, "mv a.py x").launch).lost == (str(folder / "a.py"),)
+
+
+def test_the_kernels_settings_cannot_be_changed(folder, tier):
+    there = "/proc/sys/kernel/core_pattern"
+    assert run(cage_of(folder, tier), f"cat {there} > $TMPDIR/x; cat $TMPDIR/x > {there}").status
 
 
 def test_a_denied_file_has_no_other_name_from_before(folder, tier):

@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from mull.agent.sandbox.guard import Checked, Guard, make_changeable
+from mull.agent.sandbox.guard import Checked, Guard, folders_of, make_changeable
 from mull.agent.sandbox.order import Grants, Order, Started, Tier, TierName
 from mull.agent.sandbox.territory import (
     Bounds,
@@ -230,6 +230,7 @@ class Cage:
 
     def check(self, launch: Launch) -> Checked:
         """What an ended command did to protected files; changed ones are put back."""
+        launch.guard.open()
         try:
             now = self.territory.look()
         except LocalError as error:
@@ -301,7 +302,7 @@ def _meets(path: str, others: Sequence[str]) -> bool:
 
 def _delete(folder: Path) -> None:
     """Also what a command made unreadable."""
-    make_changeable(str(folder))
+    make_changeable(folders_of(str(folder)))
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -23,6 +23,7 @@ from mull.agent.sandbox.order import (
     LIST,
     NETLINK,
     READ,
+    REFER,
     UNIX,
     WRITE,
     Order,
@@ -65,6 +66,7 @@ def _start_bubblewrap(order: Order) -> Started:
     words += [] if grants.network else ["--unshare-net"]
     words += ["--cap-drop", "ALL", "--die-with-parent"]
     words += ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
+    words += ["--remount-ro", "/proc"]  # root could change the kernel's settings there
     if is_folder("/run"):
         words += ["--tmpfs", "/run"]
         links = [(os.readlink(at), at) for at in KEPT_LINKS if os.path.islink(at)]
@@ -129,7 +131,8 @@ def _why_no_landlock() -> str:
 def _start_landlock(order: Order) -> Started:
     temporary, cache = own_folder(order, "tmp"), own_folder(order, "cache")
     rights = _reading(order)
-    rights += may_write((*order.bounds.roots, temporary, cache, "/dev/shm", *order.grants.writes))
+    rights += may_write((temporary, cache, "/dev/shm", *order.grants.writes))
+    rights += [(_rights_in(root, order), os.fsencode(root)) for root in order.bounds.roots]
     devices = ("null", "zero", "full", "random", "urandom")
     rights += [(WRITE | READ, f"/dev/{name}".encode()) for name in devices]
     rights += [(EXECUTE | READ | LIST, b"/dev/shm"), (LIST, b"/dev")]
@@ -144,6 +147,13 @@ def _start_landlock(order: Order) -> Started:
         "is_watched": True,
     }
     return launched(order, plan, environment(order, temporary, **_caches(cache)))
+
+
+def _rights_in(root: str, order: Order) -> int:
+    """To write there. If something is hidden in it, nothing may move between folders but where
+    reading was allowed too: it would be read there by the next command.
+    """
+    return writing_rights() & ~REFER if order.covered_in(root) else writing_rights()
 
 
 def _reading(order: Order) -> list[tuple[int, bytes]]:
@@ -168,7 +178,7 @@ def _reading(order: Order) -> list[tuple[int, bytes]]:
             continue
         for one in shown:
             if not one.is_symlink():  # where it leads is allowed, or not, by itself
-                of_folders = LIST if one.is_dir() else 0
+                of_folders = LIST | REFER if one.is_dir() else 0
                 rights.append((EXECUTE | READ | of_folders, os.fsencode(one.path)))
     return rights
 
