@@ -417,7 +417,7 @@ def test_nor_are_they_if_the_working_folder_is_around_them(folder, tier, monkeyp
     monkeypatch.setenv("KUBECONFIG", str(folder / "elsewhere"))
     for name in ("MULL_CONFIG_DIR", "MULL_DATA_DIR"):
         monkeypatch.delenv(name, raising=False)
-    kept = (".config/mull/keys.toml", ".ssh/id", ".mozilla/x", "elsewhere")
+    kept = (".config/mull/keys.toml", ".ssh/id", ".cargo/credentials", "elsewhere")
     for path in kept:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text("CANARY\n")
@@ -426,6 +426,8 @@ def test_nor_are_they_if_the_working_folder_is_around_them(folder, tier, monkeyp
     assert "CANARY" not in run(cage, f"cat {everything}; cd .config && cat */keys.toml").output
     grants = Grants(reads=(str(folder / ".ssh"),))
     assert run(cage, f"cat {everything}", grants).output.count("CANARY") == 1
+    ran = run(cage, "mv .cargo moved")
+    assert cage.check(ran.launch).lost or "CANARY" not in run(cage, "cat moved/*").output
 
 
 def test_temporary_files_are_its_own_and_stay_for_the_next_command(folder, tier, tmp_path):

@@ -79,7 +79,9 @@ class Launch:
         self.passed: tuple[int, ...] = started.passed
         self.order: Order = order
         self.tier: Tier = tier
-        self.guard: Guard = Guard(order.bounds, locks_files=tier.locks_files)
+        self.guard: Guard = Guard(
+            order.bounds._replace(hidden=tuple(order.covered)), locks_files=tier.locks_files
+        )
         self._release = release
         self._report = started.report
         self._said = b""

@@ -189,7 +189,7 @@ class Territory:
         except OSError:  # it is gone
             return _Seen(0, (), (), (), (), is_sure=False)
         names = {one.name for one in entries}
-        is_filled = is_filled or (bool(folder) and "pyvenv.cfg" in names and names <= _VIRTUAL)
+        is_filled = is_filled or ("pyvenv.cfg" in names and names <= _VIRTUAL)
         found = _Found()
         is_bare = "HEAD" in names and ({"objects", "refs"} <= names or "commondir" in names)
         if is_bare and not is_filled:  # git takes it for a repository, also without .git
