@@ -50,6 +50,7 @@ _KEY_ENDINGS = (
 )  # fmt: skip
 _OWN = "MULL_"
 _MOST_ATTEMPTS = 5
+_REFUSED_BEFORE = "the user has refused that before"
 _CONFINED = "[it ran in a sandbox: no network, and only the working folder can be written]"
 _ALONE = "[it runs in a sandbox without network: only other commands here reach its ports]"
 
@@ -187,7 +188,8 @@ class Run(BuiltinTool[RunArguments]):
             left_behind = command.left_behind
             status = await command.end()
             report = launch.ended() if launch else None
-        left_behind = left_behind or (report is not None and report.left)
+        if report is not None:  # walls that are just coming down look like something left
+            left_behind = report.left
         return _Attempt(output.text(), status, seconds if is_late else None, left_behind, report)
 
     def _sandbox(self) -> Cage:
@@ -205,7 +207,11 @@ class Run(BuiltinTool[RunArguments]):
         for attempts in range(1, _MOST_ATTEMPTS + 1):
             shell, environment = _shell(given.command), self._environment()
             launch = await asyncio.to_thread(_launched, cage, shell, environment, grants)
-            attempt = await self._attempt(given, context, launch)
+            try:
+                attempt = await self._attempt(given, context, launch)
+            except asyncio.CancelledError:  # the user stopped it, and is not asked anything
+                cage.end(launch, one_line(given.command))
+                raise
             if attempt.report is not None and attempt.report.failed:
                 raise ToolFailure(f"the sandbox could not be set up: {attempt.report.failed}")
             wants = await self._wants(given, cage, launch, attempt, context, notes)
@@ -235,14 +241,14 @@ class Run(BuiltinTool[RunArguments]):
         from mull.agent.sandbox.wants import Want, is_denial, wants_of
 
         checked = await asyncio.to_thread(cage.check, launch)
-        name = self.workspace.name
+        name = self._named
         if checked.made:
             await self._ask_to_keep(checked.made, context, notes)
         if checked.lost:
-            lost = ", ".join(name(Path(path)) for path in checked.lost)
+            lost = ", ".join(map(name, checked.lost))
             notes.append(f"[changed although protected, and not put back: {lost}]")
             cage.warn(f"look at {lost}: changed while {one_line(given.command)} ran in the sandbox")
-        changed = [Want("write", name(Path(path)), path) for path in checked.put_back]
+        changed = [Want("write", name(path), path) for path in checked.put_back]
         if not attempt.failed:
             return changed
         assert attempt.report is not None
@@ -260,20 +266,23 @@ class Run(BuiltinTool[RunArguments]):
         """
         from mull.agent.sandbox.guard import set_aside
 
-        names = [self.workspace.name(Path(path)) for path in made]
-        words = [f"to write {name}" for name in names]
-        if self._refused.issuperset(words):
-            refusal: str | None = "the user has refused that before"
-        else:
-            refusal = await self._ask_for(words, context)
+        words = [f"to write {self._named(path)}" for path in made]
+        names = ", ".join(map(self._named, made))
+        warn = self._sandbox().warn
+        try:
+            is_known = self._refused.issuperset(words)
+            refusal = _REFUSED_BEFORE if is_known else await self._ask_for(words, context)
+        except asyncio.CancelledError:
+            warn(f"look at {names}: a command in the sandbox created it")
+            raise
         if refusal is None:
             return
         try:
             folder = await asyncio.to_thread(set_aside, tuple(made))
-            notes.append(f"[moved to {folder}: {', '.join(names)}; {refusal}]")
+            notes.append(f"[moved to {folder}: {names}; {refusal}]")
         except OSError as error:
-            notes.append(f"[cannot be moved away: {', '.join(names)}; {refusal}]")
-            self._sandbox().warn(f"look at {', '.join(names)}: it cannot be moved away: {error}")
+            notes.append(f"[cannot be moved away: {names}; {refusal}]")
+            warn(f"look at {names}: it cannot be moved away: {error}")
 
     async def _ask_for(self, words: Sequence[str], context: ToolContext) -> str | None:
         """None if the user allows it, otherwise what the model is told."""
@@ -283,6 +292,10 @@ class Run(BuiltinTool[RunArguments]):
         if refusal is not None:
             self._refused.update(words)
         return refusal
+
+    def _named(self, path: str) -> str:
+        """The path in one line, whatever it contains."""
+        return visible(self.workspace.name(Path(path))).replace("\n", "\\n")
 
     def _environment(self) -> dict[str, str]:
         return without_secrets(os.environ, self._withheld, self._passed_on) | _CALM
