@@ -202,6 +202,29 @@ def test_where_they_cannot_be_locked_they_are_put_back(folder, how):
     assert checked.put_back or checked.made
 
 
+REPOSITORY = {
+    "hooks elsewhere": "tools/hooks/pre-commit",
+    "more configuration": "tools/git",
+    "another working tree": ".git/worktrees/tree/commondir",
+    "a bare repository": "bare/config",
+}
+
+
+@pytest.mark.parametrize("what", REPOSITORY)
+@pytest.mark.parametrize("tier", LOCKING)
+def test_whatever_makes_git_execute_something_is_protected(folder, tier, what):
+    need_tier(tier)
+    (folder / "tools/hooks").mkdir(parents=True)
+    (folder / "tools/git").touch()
+    git(folder, "config", "core.hooksPath", "tools/hooks")
+    git(folder, "config", "include.path", "../tools/git")
+    git(folder, "worktree", "add", "-q", "../tree")
+    git(folder, "init", "-q", "--bare", "bare")
+    path = folder / REPOSITORY[what]
+    run(cage_of(folder, tier), f"echo evil > {path}; mv tools t; mkdir tools; echo evil > {path}")
+    assert not path.exists() or "evil" not in path.read_text()
+
+
 def test_a_git_directory_cannot_be_exchanged(folder):
     need_tier("namespaces")
     run(cage_of(folder, "namespaces"), "mv .git old; cp -r old .git; echo evil > .git/config")
@@ -216,15 +239,20 @@ MADE = {
     ".git/commondir": "echo ../evil > .git/commondir",
     "new/.git/config": "git init -q new",
     "new/config": "git init -q --bare new",
+    "bare/config.worktree": "touch bare/config.worktree",
+    ".git/modules/m/config": "mkdir -p .git/modules/m; touch .git/modules/m/HEAD .git/modules/m/config",  # noqa: E501
     "sub/.envrc": "echo evil > sub/.envrc; touch -d @1000000000 sub",
     "CLAUDE.md": "ln -s a.py CLAUDE.md",
 }
 
 
 @pytest.mark.parametrize("path", MADE)
-def test_protected_files_that_were_not_there_are_found_afterwards(folder, tier, path):
+def test_protected_files_that_were_not_there_are_found_afterwards(folder, tier, path, monkeypatch):
+    monkeypatch.setattr("mull.agent.sandbox.territory._RECENT", 0)  # all is known from before
     os.utime(folder / "sub", (1e9, 1e9))
+    git(folder, "init", "-q", "--bare", "bare")
     cage = cage_of(folder, tier)
+    cage.territory.look()
     checked = cage.check(run(cage, MADE[path]).launch)
     assert any(made.startswith(str(folder / path)) for made in checked.made)
 

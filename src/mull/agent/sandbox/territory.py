@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import stat
 import sys
 import time
@@ -27,6 +28,7 @@ from typing import NamedTuple
 from mull.agent.sandbox import own_code
 from mull.agent.tools.walk import PASSED_OVER
 from mull.neutral.errors import LocalError
+from mull.neutral.patterns import pattern
 from mull.policy.approval import Asked, Rule, Subject, decide
 from mull.policy.globs import fixed_start, has_wildcard, text_matches
 from mull.policy.protected import is_protected
@@ -45,6 +47,8 @@ _VIRTUAL = frozenset(
 _BUILD = frozenset({".gradle", ".yarn", ".cargo", ".m2", ".gem", ".direnv", ".ipython", ".jupyter"})
 _GIT = ("config", "config.worktree", "hooks", "commondir")
 """What makes git execute something, or look for its configuration elsewhere."""
+_PATHS = pattern(r'^\s*(hookspath|path)\s*=\s*"?([^"\n]*[^"\s])', re.IGNORECASE | re.MULTILINE)
+_LARGEST_CONFIG = 1 << 16
 _ANYTHING = "\x01"
 """A name that only a pattern for everything matches."""
 _RECENT = 2_000_000_000
@@ -81,6 +85,7 @@ class _Seen(NamedTuple):
     locked: tuple[str, ...]
     hidden: tuple[str, ...]
     links: tuple[str, ...]
+    repositories: tuple[str, ...]
     is_sure: bool
 
 
@@ -110,6 +115,7 @@ class Territory:
             locked += seen.locked
             hidden += seen.hidden
             links += seen.links
+            locked += (part for path in seen.repositories for part in _git_parts(path))
             waiting += seen.folders
             if len(cache) > MOST_FOLDERS or len(locked) + len(hidden) > MOST_FOUND:
                 raise LocalError(
@@ -185,15 +191,15 @@ class Territory:
             if not folder:
                 raise LocalError(f"{self.root} cannot be read") from None
             unknown = () if is_filled else (path.rstrip("/"),)
-            return _Seen(0, (), unknown, (), (), is_sure=False)
+            return _Seen(0, (), unknown, (), (), (), is_sure=False)
         except OSError:  # it is gone
-            return _Seen(0, (), (), (), (), is_sure=False)
+            return _Seen(0, (), (), (), (), (), is_sure=False)
         names = {one.name for one in entries}
         is_filled = is_filled or ("pyvenv.cfg" in names and names <= _VIRTUAL)
         found = _Found()
         is_bare = "HEAD" in names and ({"objects", "refs"} <= names or "commondir" in names)
         if is_bare and not is_filled:  # git takes it for a repository, also without .git
-            found.locked += _git_parts(path)
+            found.repositories.append(path)
         for one in entries:
             self._entry(folder + one.name, one, is_filled, found)
         is_sure = time.time_ns() - changed > _RECENT
@@ -203,6 +209,7 @@ class Territory:
             tuple(found.locked),
             tuple(found.hidden),
             tuple(found.links),
+            tuple(found.repositories),
             is_sure,
         )
 
@@ -217,7 +224,7 @@ class Territory:
         if is_filled:
             is_locked = False
         elif name.lower() == ".git" and is_folder:
-            found.locked += _git_parts(full)
+            found.repositories.append(full)
             return
         else:
             is_locked = name not in _BUILD and _is_protected(name)
@@ -299,6 +306,7 @@ class _Found:
         self.locked: list[str] = []
         self.hidden: list[str] = []
         self.links: list[str] = []
+        self.repositories: list[str] = []
 
 
 class _Denied:
@@ -359,12 +367,27 @@ def _git_home(root: str) -> Iterator[str]:
         yield home
 
 
-def _git_parts(folder: str) -> Iterator[str]:
-    """What is protected of a git directory, and of those of its submodules."""
-    for name in _GIT:
-        if os.path.lexists(path := os.path.join(folder, name)):
+def _configured(folder: str) -> Iterator[str]:
+    """Hooks and other configuration in the working tree, as far as that of git names them."""
+    try:
+        with open(os.path.join(folder, "config"), errors="surrogateescape") as file:
+            text = file.read(_LARGEST_CONFIG)
+    except OSError:
+        return
+    top = os.path.dirname(folder.rstrip("/"))
+    for found in _PATHS.finditer(text):
+        base = top if found[1].lower() == "hookspath" else folder
+        path = os.path.normpath(os.path.join(base, found[2]))
+        if path.startswith(f"{top}/"):
             yield path
-    waiting = [os.path.join(folder, "modules")]
+
+
+def _git_parts(folder: str) -> Iterator[str]:
+    """What is protected of a git directory, and of those of its submodules and working trees."""
+    for name in (*_GIT, *_configured(folder)):
+        if os.path.lexists(path := os.path.join(folder, name)):
+            yield os.path.normpath(path)
+    waiting = [os.path.join(folder, "modules"), os.path.join(folder, "worktrees")]
     while waiting:
         try:
             with os.scandir(waiting.pop()) as listed:
