@@ -56,7 +56,7 @@ class LineApprover:
             f"\n{one_line(title)}",
             _quoted(detail or title),
             f"Allow {one_line(request.tool)}?",
-            *(one_line(why) for why in (request.wants, request.altered) if why),
+            *(one_line(why, _LONGEST_ROW) for why in (request.wants, request.altered) if why),
         ]
         rows = offered(request)
         said = await self._number(shown, [word for _, word in rows], "Number, or a reason for no")

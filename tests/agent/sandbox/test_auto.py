@@ -20,6 +20,7 @@ from mull.agent.checkpoints import Keeper, plan_restoring
 from mull.agent.sandbox.cage import Cage
 from mull.agent.tools.approve import ApprovalAnswer, Gate
 from mull.agent.tools.table import builtin_tools
+from mull.agent.tools.tool import ToolContext
 from mull.agent.tools.workspace import Workspace
 from mull.neutral.blocks import ToolCallBlock
 from mull.policy.approval import parse_rule
@@ -200,6 +201,41 @@ def test_a_new_protected_file_stays_only_if_the_user_says_so(folder):
     assert not (folder / ".vscode").exists()
     place = result.output.split("[moved to ")[1].split(":")[0]
     assert Path(place, "0/.vscode/tasks.json").read_text() == "evil\n"
+    assert "refused that before" in work.run("mkdir .vscode; chmod 0 .vscode .").output
+    assert not (folder / ".vscode").exists()
+
+
+def test_no_name_hides_what_is_asked_for(folder):
+    work = Work(folder, False)
+    work.run("mkdir $'a\\n\\e[2J'; echo x > $'a\\n\\e[2J/.envrc'")
+    assert work.person.wants == [r"wants to write a\n\x1b[2J/.envrc"]
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_protected_file_is_told_although_the_user_stops_the_command(folder, is_over):
+    """While it runs, or while it is asked about."""
+    work = Work(folder)
+    asked = asyncio.Event()
+
+    async def ask(_):
+        asked.set()
+        await asyncio.Event().wait()
+
+    work.person.ask = ask
+    command = "echo evil > .envrc" + ("" if is_over else "; echo up; sleep 600")
+
+    async def go():
+        block = ToolCallBlock("c1", "run", {"command": command})
+        prepared = work.tools["run"].prepare(block)
+        assert await work.gate.admit(prepared) is None
+        context = ToolContext(None, on_emit=lambda _: asked.set())
+        task = asyncio.create_task(prepared.run(context))
+        await asked.wait()
+        task.cancel()
+        await asyncio.wait((task,))
+
+    asyncio.run(go())
+    assert any(".envrc" in one for one in work.warnings), work.warnings
 
 
 def test_with_nobody_to_ask_it_is_denied(folder):

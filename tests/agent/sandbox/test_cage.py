@@ -202,6 +202,29 @@ def test_where_they_cannot_be_locked_they_are_put_back(folder, how):
     assert checked.put_back or checked.made
 
 
+REPOSITORY = {
+    "hooks elsewhere": "tools/hooks/pre-commit",
+    "more configuration": "tools/git",
+    "another working tree": ".git/worktrees/tree/commondir",
+    "a bare repository": "bare/config",
+}
+
+
+@pytest.mark.parametrize("what", REPOSITORY)
+@pytest.mark.parametrize("tier", LOCKING)
+def test_whatever_makes_git_execute_something_is_protected(folder, tier, what):
+    need_tier(tier)
+    (folder / "tools/hooks").mkdir(parents=True)
+    (folder / "tools/git").touch()
+    git(folder, "config", "core.hooksPath", "tools/hooks")
+    git(folder, "config", "include.path", "../tools/git")
+    git(folder, "worktree", "add", "-q", "../tree")
+    git(folder, "init", "-q", "--bare", "bare")
+    path = folder / REPOSITORY[what]
+    run(cage_of(folder, tier), f"echo evil > {path}; mv tools t; mkdir tools; echo evil > {path}")
+    assert not path.exists() or "evil" not in path.read_text()
+
+
 def test_a_git_directory_cannot_be_exchanged(folder):
     need_tier("namespaces")
     run(cage_of(folder, "namespaces"), "mv .git old; cp -r old .git; echo evil > .git/config")
@@ -215,15 +238,70 @@ MADE = {
     "sub/AGENTS.md": "echo evil > sub/AGENTS.md",
     ".git/commondir": "echo ../evil > .git/commondir",
     "new/.git/config": "git init -q new",
+    "new/config": "git init -q --bare new",
+    "bare/config.worktree": "touch bare/config.worktree",
+    ".git/modules/m/config": "mkdir -p .git/modules/m; touch .git/modules/m/HEAD .git/modules/m/config",  # noqa: E501
+    "sub/.envrc": "echo evil > sub/.envrc; touch -d @1000000000 sub",
     "CLAUDE.md": "ln -s a.py CLAUDE.md",
 }
 
 
 @pytest.mark.parametrize("path", MADE)
-def test_protected_files_that_were_not_there_are_found_afterwards(folder, tier, path):
+def test_protected_files_that_were_not_there_are_found_afterwards(folder, tier, path, monkeypatch):
+    monkeypatch.setattr("mull.agent.sandbox.territory._RECENT", 0)  # all is known from before
+    os.utime(folder / "sub", (1e9, 1e9))
+    git(folder, "init", "-q", "--bare", "bare")
     cage = cage_of(folder, tier)
+    cage.territory.look()
     checked = cage.check(run(cage, MADE[path]).launch)
     assert any(made.startswith(str(folder / path)) for made in checked.made)
+
+
+@pytest.mark.parametrize("made", [".", "sub/deep"])
+def test_nothing_becomes_a_virtual_environment_by_a_file(folder, tier, made):
+    cage = cage_of(folder, tier)
+    run(cage, f"touch {made}/pyvenv.cfg")
+    ran = run(cage, "echo evil > AGENTS.md; echo evil > sub/deep/CLAUDE.md; echo >> .git/config")
+    cage.check(ran.launch)
+    assert kept(folder)[0] == kept(fill_repository(folder.parent / "home"))[0]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every folder")
+def test_a_folder_made_unreadable_protects_what_is_in_it(folder, tier):
+    cage = cage_of(folder, tier)
+    (folder / "other").mkdir()
+    checked = cage.check(run(cage, "chmod 0 sub/deep other .").launch)
+    assert checked == ((), (), (str(folder / "other"),))
+    spoil = "chmod 755 . sub/deep; echo evil > sub/deep/CLAUDE.md; chmod 0 sub/deep"
+    cage.check(run(cage, spoil).launch)
+    assert (folder / "sub/deep/CLAUDE.md").read_text() == FILES["sub/deep/CLAUDE.md"]
+    (folder / "other").chmod(0o755)
+
+
+def test_what_cannot_be_looked_for_afterwards_is_told(folder, tier, monkeypatch):
+    cage = cage_of(folder, tier)
+    told = []
+    cage.warn = told.append
+    ran = run(cage, "echo evil > AGENTS.md; mkdir -p x/1 x/2 x/3")
+    monkeypatch.setattr("mull.agent.sandbox.territory.MOST_FOLDERS", 3)
+    cage.check(ran.launch)
+    assert (folder / "AGENTS.md").read_text() == FILES["AGENTS.md"]
+    assert "too many folders" in told[0]
+
+
+@pytest.mark.parametrize("tier", LOCKING)
+def test_a_protected_file_that_somebody_replaces_meanwhile_is_told(folder, tier):
+    """Then it is no longer locked."""
+    need_tier(tier)
+    cage = cage_of(folder, tier)
+    launch = cage.launch(("bash", "-c", "echo up; exec sleep 60"), os.environ)
+    with popen(launch) as process:
+        process.stdout.readline()
+        (folder / "new").write_text("of the user\n")
+        os.replace(folder / "new", folder / "AGENTS.md")
+        process.kill()
+    launch.ended()
+    assert cage.check(launch).lost == (str(folder / "AGENTS.md"),)
 
 
 def test_one_that_must_not_be_read_either_is_found_or_put_back(folder, tier):
@@ -288,6 +366,24 @@ def test_what_rules_deny_cannot_be_read(folder, tier, how):
     assert "SECRET" not in again.output
 
 
+@pytest.mark.parametrize("move", ["mv", "ln"])
+def test_nothing_leaves_a_folder_that_must_not_be_read(folder, tier, move):
+    cage = cage_of(folder, tier, "read(sub/**)")
+    run(cage, f"{move} sub/deep/.env.local x; {move} sub/deep/.env.local .github/x")
+    assert "SECRET" not in run(cage, "cat x .github/x").output
+
+
+def test_a_denied_file_that_was_moved_is_told(folder):
+    need_tier("landlock")
+    cage = cage_of(folder, "landlock", "read(a.py)")
+    assert cage.check(run(cage, "mv a.py x").launch).lost == (str(folder / "a.py"),)
+
+
+def test_the_kernels_settings_cannot_be_changed(folder, tier):
+    there = "/proc/sys/kernel/core_pattern"
+    assert run(cage_of(folder, tier), f"cat {there} > $TMPDIR/x; cat $TMPDIR/x > {there}").status
+
+
 def test_a_denied_file_has_no_other_name_from_before(folder, tier):
     for name in ("a.txt", "new/b.txt", "z.txt"):
         (folder / name).parent.mkdir(exist_ok=True)
@@ -344,6 +440,24 @@ def test_keys_and_what_mull_keeps_cannot_be_read(folder, home, tier, monkeypatch
     assert "CANARY" not in ran.output
 
 
+def test_nor_are_they_if_the_working_folder_is_around_them(folder, tier, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("KUBECONFIG", str(folder / "elsewhere"))
+    for name in ("MULL_CONFIG_DIR", "MULL_DATA_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    kept = (".config/mull/keys.toml", ".ssh/id", ".cargo/credentials", "elsewhere")
+    for path in kept:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text("CANARY\n")
+    cage = cage_of(folder, tier)
+    everything = " ".join(kept)
+    assert "CANARY" not in run(cage, f"cat {everything}; cd .config && cat */keys.toml").output
+    grants = Grants(reads=(str(folder / ".ssh"),))
+    assert run(cage, f"cat {everything}", grants).output.count("CANARY") == 1
+    ran = run(cage, "mv .cargo moved")
+    assert cage.check(ran.launch).lost or "CANARY" not in run(cage, "cat moved/*").output
+
+
 def test_temporary_files_are_its_own_and_stay_for_the_next_command(folder, tier, tmp_path):
     cage = cage_of(folder, tier)
     (tmp_path / "x").write_text("of others")
@@ -352,6 +466,7 @@ def test_temporary_files_are_its_own_and_stay_for_the_next_command(folder, tier,
     assert not (tmp_path / "y").exists()
     assert run(cage, "cat $TMPDIR/t").output == "mine\n"
     own = ran.launch.order.own
+    run(cage, "mkdir $TMPDIR/d; touch $TMPDIR/d/x; chmod 0 $TMPDIR/d; ln -s / $TMPDIR/root")
     assert own.exists()
     del ran, cage
     until_gone(own)
@@ -457,9 +572,11 @@ def _tops(paths):
     return [re.match("(/var)?/tmp/[^/]+", path)[0] for path in paths]
 
 
-@pytest.mark.parametrize("where", ["file", "abstract"])
-def test_no_socket_of_another_program_is_reached(folder, tier, where):
-    address = str(folder.parent / "socket") if where == "file" else f"\0mull-{os.getpid()}"
+@pytest.mark.parametrize("where", ["beside", "inside", "abstract"])
+def test_no_socket_of_another_program_is_reached(folder, tier, where, monkeypatch):
+    monkeypatch.chdir(folder)  # an address is short
+    places = {"beside": "../socket", "inside": "socket", "abstract": f"\0mull-{os.getpid()}"}
+    address = places[where] if where == "abstract" else os.path.abspath(places[where])
     with listening(address, family=socket.AF_UNIX) as (_, came):
         run(cage_of(folder, tier), connect(address, "AF_UNIX"))
     assert came == []
@@ -614,9 +731,20 @@ def test_it_ends_as_the_program_does(folder, tier):
         assert run(cage, "kill -SEGV $$").status == -signal.SIGSEGV
 
 
-@pytest.mark.parametrize("tier", ALONE)
+def test_the_users_terminal_is_neither_written_nor_read(folder, tier):
+    ours, theirs = os.openpty()
+    os.set_blocking(ours, False)
+    try:
+        name = os.ttyname(theirs)
+        assert run(cage_of(folder, tier), f"echo forged > {name}; : < {name}").status
+        with pytest.raises(BlockingIOError):
+            os.read(ours, 9)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
 def test_a_daemon_ends_with_its_command(folder, tier):
-    need_tier(tier)
     daemon = f"sleep 4711{os.getpid()}"
     ran = run(cage_of(folder, tier), f"setsid -f {daemon} >/dev/null 2>&1 </dev/null; echo ok")
     assert ran.output == "ok\n"
@@ -632,6 +760,21 @@ def test_what_it_left_running_is_told(folder):
     cage = cage_of(folder, "namespaces")
     assert run(cage, "sleep 60 >/dev/null 2>&1 & echo ok").report.left
     assert not run(cage, "sleep 0.1 & wait").report.left
+
+
+@pytest.mark.parametrize("tier", ["namespaces", "landlock"])
+def test_who_ignores_a_request_to_end_is_ended_with_its_daemons(folder, tier):
+    need_tier(tier)
+    daemon = f"sleep 4712{os.getpid()}"
+    launch = cage_of(folder, tier).launch(
+        ("bash", "-c", f"trap '' TERM; setsid -f {daemon}; echo up; while :; do sleep 9; done"),
+        os.environ,
+    )
+    with popen(launch) as process:
+        process.stdout.readline()
+        process.terminate()
+    assert subprocess.run(("pgrep", "-f", daemon), check=False).returncode == 1
+    launch.ended()
 
 
 def test_a_request_to_end_reaches_the_program(folder):

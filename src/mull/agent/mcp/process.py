@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
     from mcp.shared.message import SessionMessage
 
-    from mull.agent.sandbox.cage import Launch
+    from mull.agent.sandbox.cage import Cage, Launch
 
 __all__ = ["ProcessTransport"]
 
@@ -52,8 +52,9 @@ class ProcessTransport:
     async def __aenter__(self) -> TransportStreams:
         import anyio
 
-        self._launch = await asyncio.to_thread(_confined, self._settled)
-        self._pipes, self._process = await _start(self._settled, self._launch)
+        self._confined = await asyncio.to_thread(_confined, self._settled)
+        launch = self._confined[1] if self._confined else None
+        self._pipes, self._process = await _start(self._settled, launch)
         self._log.note(f"--- {self._settled.command} started, process {self._pipes.get_pid()}")
         to_session, incoming = anyio.create_memory_object_stream[Any](0)
         # unbounded: a server that does not read must not block its writers
@@ -81,8 +82,9 @@ class ProcessTransport:
                 stream.close()
             await asyncio.gather(self._writer, *self._others, return_exceptions=True)
             self._log.note(f"--- {self._fate()}")
-            if self._launch is not None:
-                self._launch.ended()
+            if self._confined is not None:
+                cage, launch = self._confined
+                await asyncio.to_thread(cage.end, launch, self._settled.command or "")
 
     def is_lost(self, error: MCPError) -> bool:
         """Whether this error means that the connection is lost.
@@ -213,7 +215,7 @@ def _program(settled: Settled) -> list[str]:
     return [found, *settled.args]
 
 
-def _confined(settled: Settled) -> Launch | None:
+def _confined(settled: Settled) -> tuple[Cage, Launch] | None:
     """The server as it is started in the sandbox, if it is to be.
 
     Raises:

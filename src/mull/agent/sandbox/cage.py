@@ -17,9 +17,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from mull.agent.sandbox.guard import Checked, Guard
+from mull.agent.sandbox.guard import Checked, Guard, folders_of, make_changeable
 from mull.agent.sandbox.order import Grants, Order, Started, Tier, TierName
-from mull.agent.sandbox.territory import Bounds, Territory, home_secrets, programs, sockets
+from mull.agent.sandbox.territory import (
+    Bounds,
+    Territory,
+    holders_of,
+    home_secrets,
+    programs,
+    sockets,
+)
 from mull.agent.sandbox.tiers import TIERS
 from mull.logs import log_warning
 from mull.neutral.errors import LocalError
@@ -72,7 +79,9 @@ class Launch:
         self.passed: tuple[int, ...] = started.passed
         self.order: Order = order
         self.tier: Tier = tier
-        self.guard: Guard = Guard(order.bounds, locks_files=tier.locks_files)
+        self.guard: Guard = Guard(
+            order.bounds._replace(hidden=tuple(order.covered)), locks_files=tier.locks_files
+        )
         self._release = release
         self._report = started.report
         self._said = b""
@@ -202,6 +211,9 @@ class Cage:
             raise LocalError(f"there is no sandbox here: {verdict.words}")
         bounds = self.territory.look()
         secret = [path for path in self._secret() if path not in grants.reads]
+        inside = [path for path in secret if path.startswith(f"{self.territory.root}/")]
+        holders = {*bounds.holders, *holders_of(bounds.roots, inside)}
+        bounds = bounds._replace(holders=tuple(sorted(holders)))
         apart = (*bounds.roots, *bounds.hidden, *secret)
         needed = programs(environment.get("PATH", ""))
         shown = [path for path in needed if not _meets(os.path.realpath(path), apart)]
@@ -220,7 +232,23 @@ class Cage:
 
     def check(self, launch: Launch) -> Checked:
         """What an ended command did to protected files; changed ones are put back."""
-        return launch.guard.check(self.territory.look(), launch.order.grants.writes)
+        launch.guard.open()
+        try:
+            now = self.territory.look()
+        except LocalError as error:
+            self.warn(f"a command may have created protected files, look for them: {error}")
+            now = launch.order.bounds
+        return launch.guard.check(now, launch.order.grants.writes)
+
+    def end(self, launch: Launch, name: str) -> None:
+        """A program that ran for long has ended, and a person worked beside it: what has changed
+        since it started need not be its doing, so it is only told.
+        """
+        launch.ended()
+        checked = self.check(launch)
+        for path in (*checked.made, *checked.put_back, *checked.lost):
+            back = " and is put back" if path in checked.put_back else ""
+            self.warn(f"look at {path}: it changed while {name} ran in the sandbox{back}")
 
     def stays(self, launch: Launch) -> None:
         """A command keeps running in the background: later ones share its network, so that they
@@ -249,8 +277,7 @@ class Cage:
         for path in found:
             if root.startswith(f"{path}/"):
                 raise LocalError(f"the working folder is in {path}, which is hidden from commands")
-        outer = [path for path in found if not any(path.startswith(f"{o}/") for o in found)]
-        return [path for path in outer if not path.startswith(root) or path in _own_folders()]
+        return [path for path in found if not any(path.startswith(f"{o}/") for o in found)]
 
 
 def confine(
@@ -258,15 +285,16 @@ def confine(
     environment: Mapping[str, str],
     folder: Path,
     grants: Grants | None = None,
-) -> Launch:
+) -> tuple[Cage, Launch]:
     """A program that mull itself starts, such as an MCP server, as it has to be started to be
-    confined: it may write to the folder, under the user's rules.
+    confined: it may write to the folder, under the user's rules. The cage checks what it did.
 
     Raises:
         LocalError: it cannot be confined here; says why.
     """
     root = Path(os.path.realpath(folder))
-    return Cage(root, own_rules(root)).launch(program, environment, grants)
+    cage = Cage(root, own_rules(root))
+    return cage, cage.launch(program, environment, grants)
 
 
 def _meets(path: str, others: Sequence[str]) -> bool:
@@ -274,16 +302,9 @@ def _meets(path: str, others: Sequence[str]) -> bool:
     return any(f"{path}/".startswith(f"{o}/") or o.startswith(f"{path}/") for o in others)
 
 
-def _own_folders() -> list[str]:
-    return [os.path.realpath(path) for path in (config_dir(), data_dir())]
-
-
 def _delete(folder: Path) -> None:
     """Also what a command made unreadable."""
-    for path, folders, _ in os.walk(folder):
-        for name in folders:
-            with contextlib.suppress(OSError):
-                os.chmod(os.path.join(path, name), 0o700, follow_symlinks=False)
+    make_changeable(folders_of(str(folder)))
     shutil.rmtree(folder, ignore_errors=True)
 
 

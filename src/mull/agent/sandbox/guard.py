@@ -6,15 +6,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from mull.agent.sandbox.territory import Bounds
 from mull.agent.tools.states import Found, look_at, put_at
+from mull.policy.protected import is_protected
 
-__all__ = ["Checked", "Guard", "set_aside"]
+__all__ = ["Checked", "Guard", "folders_of", "make_changeable", "set_aside"]
 
 _MOST_FILES = 500
 _MOST_BYTES = 16 << 20
@@ -35,7 +39,9 @@ class Checked(NamedTuple):
 
 class Guard:
     """The protected files of a working folder before a command. If the sandbox locks files, only
-    those that cannot be locked are remembered.
+    those that cannot be locked are remembered. A locked file that another program replaces
+    meanwhile, as editors and git do, is no longer locked: of those only that is noticed. And of
+    hidden ones that could be moved.
     """
 
     def __init__(self, bounds: Bounds, *, locks_files: bool) -> None:
@@ -48,12 +54,21 @@ class Guard:
             size += len(found.content or b"") if found else 0
             if len(self._states) < _MOST_FILES and size <= _MOST_BYTES:
                 self._states[path] = found
+        sealed = bounds.locked if locks_files else bounds.hidden
+        around = (*bounds.roots, *bounds.holders)
+        self._open = [path for path in around if os.access(path, os.R_OK | os.X_OK)]
+        self._seals = {path: _seal(path) for path in sealed if path not in self._states}
+
+    def open(self) -> None:
+        """A command may have closed folders, to hide what is in them."""
+        make_changeable(path for path in self._open if not os.access(path, os.R_OK | os.X_OK))
 
     def check(self, now: Bounds, granted: tuple[str, ...] = ()) -> Checked:
         """What a command did to them, with these paths granted; changed ones are put back."""
         there = now.protected if self._locks else frozenset(_files(now.protected))
-        made = [path for path in sorted(there - self._known) if not _is_in(path, granted)]
-        put_back, lost = list[str](), list[str]()
+        new = [path for path in sorted(there - self._known) if not _is_in(path, granted)]
+        made = [path for path in new if not _is_closed(path)]
+        put_back, lost = list[str](), [path for path in new if _is_closed(path)]
         for path, before in self._states.items():
             if _is_in(path, granted) or _same(before, _look(path)):
                 continue
@@ -62,6 +77,11 @@ class Guard:
                 put_back.append(path)
             except OSError:
                 lost.append(path)
+        lost += [
+            path
+            for path, seal in self._seals.items()
+            if not _is_in(path, granted) and _seal(path) != seal
+        ]
         return Checked(tuple(made), tuple(put_back), tuple(lost))
 
 
@@ -76,18 +96,52 @@ def set_aside(paths: tuple[str, ...]) -> Path:
         if os.path.lexists(path):  # it may have been in another of them
             place = folder / str(number)
             place.mkdir()
+            make_changeable(chain((os.path.dirname(path),), folders_of(path)))
             shutil.move(path, place / os.path.basename(path))
     return folder
+
+
+def make_changeable(folders: Iterable[str]) -> None:
+    """Whatever modes a command gave them."""
+    for folder in folders:
+        if os.path.isdir(folder) and not os.path.islink(folder):
+            with suppress(OSError):
+                os.chmod(folder, stat.S_IMODE(os.stat(folder).st_mode) | stat.S_IRWXU)
+
+
+def folders_of(path: str) -> Iterator[str]:
+    """The folder and all below it; each is looked into after it was given."""
+    yield path
+    for above, below, _ in os.walk(path):
+        yield from (os.path.join(above, name) for name in below)
 
 
 def _files(paths: frozenset[str]) -> Iterator[str]:
     """The files and links among them, and in them."""
     for path in sorted(paths):
-        if os.path.islink(path) or not os.path.isdir(path):
+        if os.path.islink(path) or not os.path.isdir(path) or _is_closed(path):
             yield path
             continue
         for folder, _, names in os.walk(path):
             yield from (os.path.join(folder, name) for name in sorted(names))
+
+
+def _is_closed(path: str) -> bool:
+    """Whether it is a folder that is locked only because nobody can look into it now."""
+    return (
+        os.path.isdir(path)
+        and not os.access(path, os.R_OK)
+        and not is_protected(os.path.basename(path))
+    )
+
+
+def _seal(path: str) -> tuple[int, int] | None:
+    """What changes with a file, or if something else is in its place."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_ino, 0 if stat.S_ISDIR(found.st_mode) else found.st_ctime_ns
 
 
 def _look(path: str) -> Found | None:

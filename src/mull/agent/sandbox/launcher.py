@@ -8,7 +8,7 @@ not started.
 Processes: this one stays outside and watches. Its child is the first process of a namespace for
 processes (PID 1), makes the namespace for files, and waits; when it ends, the kernel ends
 everything below it. Its child in turn becomes the program. Without namespaces the child becomes the
-program itself.
+program itself, and this process gets what it leaves running, to end it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ TYPE_CHECKING = False  # typing takes longer to import than all the rest
 if TYPE_CHECKING:
     from typing import Any
 
+_GRACE = 1.5
+"""Seconds to end after a request, less than mull gives: then this process still cleans up."""
 _FAILED = 125
 """The exit status when the sandbox cannot be made."""
 
@@ -260,6 +262,8 @@ def _filter(program: bytes, *, is_watched: bool) -> int:
 def _main(plan: dict[str, Any], report: int, program: list[bytes]) -> int:
     for number in (1, 2, 3, 15):  # the program gets them too: this one only waits for it
         _signal.signal(number, _signal.SIG_IGN)
+    if not plan["namespaces"]:
+        _prctl(36, 1)  # orphans become children of this process
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     _join(plan["join"])
     flags = plan["namespaces"]
@@ -273,6 +277,8 @@ def _main(plan: dict[str, Any], report: int, program: list[bytes]) -> int:
         finally:
             os._exit(_FAILED)
     theirs.close()
+    _signal.signal(15, lambda *_: _signal.setitimer(0, _GRACE))
+    _signal.signal(14, lambda *_: os.kill(child, 9))
     _write_maps(child, plan["maps"])
     os.write(report, f"inside {child}\n".encode())
     ours.send(b"go")
@@ -341,9 +347,26 @@ def _has_children() -> bool:
     return True
 
 
+def _end_children() -> bool:
+    """End those that are left, and theirs; returns whether there were any."""
+    found = False
+    while _has_children():
+        found = True
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+                if parent == os.getpid():
+                    os.kill(int(name), 9)
+            except OSError:
+                pass
+        os.waitpid(-1, 0)
+    return found
+
+
 def _become(plan: dict[str, Any], up: Any, program: list[bytes]) -> None:
     """Become the program, behind the filter."""
-    for number in (1, 2, 3, 13, 15, 25):  # Python and we ignore some of them
+    for number in (1, 2, 3, 13, 14, 15, 25):  # Python and we ignore some of them
         _signal.signal(number, _signal.SIG_DFL)
     told = _filter(plan["filter"], is_watched=plan["is_watched"])
     if told:
@@ -366,7 +389,9 @@ def _watch(child: int, inside: Any, report: int) -> int:  # noqa: PLR0912 - the 
     while True:
         ready = dict(poll.poll())
         if report in ready:
-            return _FAILED  # mull is gone: so is the program, with this process
+            os.kill(child, 9)  # mull is gone
+            _end_children()
+            return _FAILED
         if inside.fileno() in ready:
             data, given, _, _ = inside.recvmsg(4096, 64)
             word, _, rest = data.decode("utf-8", "replace").partition(" ")
@@ -387,6 +412,9 @@ def _watch(child: int, inside: Any, report: int) -> int:  # noqa: PLR0912 - the 
                 poll.unregister(inside.fileno())
         elif ending in ready:
             _, own = os.waitpid(child, 0)
+            _signal.signal(14, _signal.SIG_IGN)
+            if _end_children():
+                os.write(report, b"left\n")
             return _leave(own if status is None else status)
         if watcher and ready.get(told, 0) & select.POLLIN:
             watcher.answer()

@@ -141,7 +141,8 @@ def _files(order: Order) -> _Files:
         upper = order.layer / str(number)
         upper.mkdir(mode=0o700, parents=True, exist_ok=True)
         files.over(cache, str(upper), tempfile.mkdtemp(dir=order.layer))
-    files.hide(path for path in order.secret if not files.is_fresh(path))
+    outside = (path for path in order.secret if not order.is_inside(path))
+    files.hide(path for path in outside if not files.is_fresh(path))
     for root in order.bounds.roots:
         files.keep(root, root)
     for path in order.grants.writes:
@@ -243,5 +244,5 @@ class _Files:
         self.then += [("same", os.fsencode(path), False) for path in order.bounds.holders]
         for path in order.locked:
             self.lock(path)
-        self.hide(order.bounds.hidden)
+        self.hide(order.covered)
         self.then += puts

@@ -21,6 +21,7 @@ __all__ = [
     "INTERNET",
     "KEPT_LINKS",
     "NETLINK",
+    "REFER",
     "UNIX",
     "Grants",
     "Order",
@@ -84,6 +85,15 @@ class Order(NamedTuple):
     def locked(self) -> list[str]:
         """What is protected and not granted."""
         return [path for path in self.bounds.locked if path not in self.grants.writes]
+
+    @property
+    def covered(self) -> list[str]:
+        """What is hidden in what may be written, and what rules hide outside."""
+        return [*self.bounds.hidden, *filter(self.is_inside, self.secret)]
+
+    def covered_in(self, folder: str) -> bool:
+        """Whether something is hidden in this folder."""
+        return any(path.startswith(f"{folder}/") for path in self.covered)
 
 
 class Started(NamedTuple):
@@ -208,13 +218,13 @@ def landlock_version() -> int:
 
 EXECUTE, WRITE, READ, LIST = 1, 2, 4, 8
 _CHANGE = WRITE | sum(1 << bit for bit in range(4, 13))
-_REFER, TRUNCATE = 1 << 13, 1 << 14
+REFER, TRUNCATE = 1 << 13, 1 << 14
 
 
 def writing_rights() -> int:
     """All rights to change something that this version knows."""
     version = landlock_version()
-    return _CHANGE | (_REFER if version >= 2 else 0) | (TRUNCATE if version >= 3 else 0)
+    return _CHANGE | (REFER if version >= 2 else 0) | (TRUNCATE if version >= 3 else 0)
 
 
 def may_write(paths: Iterable[str]) -> list[tuple[int, bytes]]:

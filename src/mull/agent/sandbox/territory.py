@@ -13,32 +13,42 @@ commits must be possible. And nothing is protected inside folders that programs 
 from __future__ import annotations
 
 import os
+import pwd
+import re
 import stat
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from mull.agent.sandbox import own_code
 from mull.agent.tools.walk import PASSED_OVER
 from mull.neutral.errors import LocalError
+from mull.neutral.patterns import pattern
 from mull.policy.approval import Asked, Rule, Subject, decide
 from mull.policy.globs import fixed_start, has_wildcard, text_matches
 from mull.policy.protected import is_protected
 
-__all__ = ["Bounds", "Territory", "home_secrets", "programs", "sockets"]
+__all__ = ["Bounds", "Territory", "holders_of", "home_secrets", "programs", "sockets"]
 
 MOST_FOLDERS = 50_000
 MOST_FOUND = 1_000
 MOST_LINKED = 10_000
 _FILLED = frozenset(PASSED_OVER) - {".git"}
+_VIRTUAL = frozenset(
+    "pyvenv.cfg bin Scripts include Include lib lib64 Lib man share etc src"
+    " .gitignore .lock CACHEDIR.TAG".split()
+)
+"""What is in a virtual environment. A folder with anything else is none, whatever says so."""
 _BUILD = frozenset({".gradle", ".yarn", ".cargo", ".m2", ".gem", ".direnv", ".ipython", ".jupyter"})
 _GIT = ("config", "config.worktree", "hooks", "commondir")
 """What makes git execute something, or look for its configuration elsewhere."""
+_PATHS = pattern(r'^\s*(hookspath|path)\s*=\s*"?([^"\n]*[^"\s])', re.IGNORECASE | re.MULTILINE)
+_LARGEST_CONFIG = 1 << 16
 _ANYTHING = "\x01"
 """A name that only a pattern for everything matches."""
 _RECENT = 2_000_000_000
@@ -75,6 +85,7 @@ class _Seen(NamedTuple):
     locked: tuple[str, ...]
     hidden: tuple[str, ...]
     links: tuple[str, ...]
+    repositories: tuple[str, ...]
     is_sure: bool
 
 
@@ -104,6 +115,7 @@ class Territory:
             locked += seen.locked
             hidden += seen.hidden
             links += seen.links
+            locked += (part for path in seen.repositories for part in _git_parts(path))
             waiting += seen.folders
             if len(cache) > MOST_FOLDERS or len(locked) + len(hidden) > MOST_FOUND:
                 raise LocalError(
@@ -121,7 +133,7 @@ class Territory:
         inside = tuple(f"{root}/" for root in roots)
         targets = {os.path.realpath(link) for link in links}
         locked += sorted(path for path in targets - {*locked} if path.startswith(inside))
-        holders = _holders(roots, locked + hidden)
+        holders = holders_of(roots, locked + hidden)
         hidden += self._outside()
         return Bounds(roots, *map(tuple, (locked, hidden, holders, links)))
 
@@ -164,7 +176,7 @@ class Territory:
         """One folder; `folder` ends with a slash, or is empty."""
         path = os.path.join(self.root, folder)
         try:
-            changed = os.stat(path).st_mtime_ns
+            changed = os.stat(path).st_ctime_ns  # a command can set the other times
             known = self._cache.get((folder, is_filled))
             if known is not None and known.is_sure and known.changed == changed:
                 return known
@@ -175,10 +187,19 @@ class Territory:
                     )
                     for one in listed
                 ]
-        except OSError:  # it is gone, or unreadable for the command too
-            return _Seen(0, (), (), (), (), is_sure=False)
-        is_filled = is_filled or any(one.name == "pyvenv.cfg" for one in entries)
+        except PermissionError:  # a command may make it readable again
+            if not folder:
+                raise LocalError(f"{self.root} cannot be read") from None
+            unknown = () if is_filled else (path.rstrip("/"),)
+            return _Seen(0, (), unknown, (), (), (), is_sure=False)
+        except OSError:  # it is gone
+            return _Seen(0, (), (), (), (), (), is_sure=False)
+        names = {one.name for one in entries}
+        is_filled = is_filled or ("pyvenv.cfg" in names and names <= _VIRTUAL)
         found = _Found()
+        is_bare = "HEAD" in names and ({"objects", "refs"} <= names or "commondir" in names)
+        if is_bare and not is_filled:  # git takes it for a repository, also without .git
+            found.repositories.append(path)
         for one in entries:
             self._entry(folder + one.name, one, is_filled, found)
         is_sure = time.time_ns() - changed > _RECENT
@@ -188,6 +209,7 @@ class Territory:
             tuple(found.locked),
             tuple(found.hidden),
             tuple(found.links),
+            tuple(found.repositories),
             is_sure,
         )
 
@@ -202,7 +224,7 @@ class Territory:
         if is_filled:
             is_locked = False
         elif name.lower() == ".git" and is_folder:
-            found.locked += _git_parts(full)
+            found.repositories.append(full)
             return
         else:
             is_locked = name not in _BUILD and _is_protected(name)
@@ -259,7 +281,8 @@ def _matching(folder: str, parts: Sequence[str], left: list[int]) -> Iterator[st
                 yield from _matching(path, rest, left)
 
 
-def _holders(roots: Sequence[str], paths: Sequence[str]) -> list[str]:
+def holders_of(roots: Sequence[str], paths: Sequence[str]) -> list[str]:
+    """The folders between the roots and these paths, the outer ones first."""
     found: set[str] = set()
     inside = tuple(f"{root}/" for root in roots)
     for path in paths:
@@ -283,6 +306,7 @@ class _Found:
         self.locked: list[str] = []
         self.hidden: list[str] = []
         self.links: list[str] = []
+        self.repositories: list[str] = []
 
 
 class _Denied:
@@ -343,12 +367,27 @@ def _git_home(root: str) -> Iterator[str]:
         yield home
 
 
-def _git_parts(folder: str) -> Iterator[str]:
-    """What is protected of a git directory, and of those of its submodules."""
-    for name in _GIT:
-        if os.path.lexists(path := os.path.join(folder, name)):
+def _configured(folder: str) -> Iterator[str]:
+    """Hooks and other configuration in the working tree, as far as that of git names them."""
+    try:
+        with open(os.path.join(folder, "config"), errors="surrogateescape") as file:
+            text = file.read(_LARGEST_CONFIG)
+    except OSError:
+        return
+    top = os.path.dirname(folder.rstrip("/"))
+    for found in _PATHS.finditer(text):
+        base = top if found[1].lower() == "hookspath" else folder
+        path = os.path.normpath(os.path.join(base, found[2]))
+        if path.startswith(f"{top}/"):
             yield path
-    waiting = [os.path.join(folder, "modules")]
+
+
+def _git_parts(folder: str) -> Iterator[str]:
+    """What is protected of a git directory, and of those of its submodules and working trees."""
+    for name in (*_GIT, *_configured(folder)):
+        if os.path.lexists(path := os.path.join(folder, name)):
+            yield os.path.normpath(path)
+    waiting = [os.path.join(folder, "modules"), os.path.join(folder, "worktrees")]
     while waiting:
         try:
             with os.scandir(waiting.pop()) as listed:
@@ -380,20 +419,37 @@ _SECRETS = """
     .dbus .config/pulse .gnome2/keyrings .local/share/gnupg
 """.split()
 """Below the home directory: keys, logins, browsers, other assistants, what was typed."""
-_SYSTEM = ("/etc/shadow", "/etc/gshadow", "/etc/shadow-", "/etc/gshadow-", "/etc/ssl/private")
+_NAMED_BY = """
+    GOOGLE_APPLICATION_CREDENTIALS AWS_SHARED_CREDENTIALS_FILE AWS_CONFIG_FILE KUBECONFIG NETRC
+    PGPASSFILE GNUPGHOME DOCKER_CONFIG CLOUDSDK_CONFIG AZURE_CONFIG_DIR GH_CONFIG_DIR HISTFILE
+    NPM_CONFIG_USERCONFIG npm_config_userconfig PASSWORD_STORE_DIR CLAUDE_CONFIG_DIR CODEX_HOME
+""".split()
+"""Variables that say where such a file is instead."""
+_SYSTEM = (
+    "/run/secrets",
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/etc/shadow-",
+    "/etc/gshadow-",
+    "/etc/ssl/private",
+)
 _SHARED = ("/run", "/var/run", "/tmp", "/var/tmp", "/dev", "/proc", "/sys")
 """Where the sandbox has files of its own instead."""
 
 
 def home_secrets(own: Sequence[Path]) -> list[str]:
-    """Files and folders outside the working folder that no command gets to see: mull's `own`, keys,
-    logins and histories; for root, those of every user.
+    """Files and folders that no command gets to see: mull's `own`, keys, logins and histories; for
+    root, those of every user.
     """
     homes = [str(Path.home())]
+    with suppress(KeyError):  # in a container the user may have no name
+        homes.append(pwd.getpwuid(os.getuid()).pw_dir)
     if os.geteuid() == 0:
         homes += ["/root", *(f"/home/{name}" for name in _listed("/home"))]
     paths = [f"{home}/{name}" for home in dict.fromkeys(homes) for name in _SECRETS]
     hosts = (f"/etc/ssh/{name}" for name in _listed("/etc/ssh") if name.endswith("_key"))
+    named = (os.environ.get(name, "").split(os.pathsep) for name in _NAMED_BY)
+    paths += (path for path in chain(*named) if not path.startswith("/dev/"))
     there = (path for path in (*map(str, own), *paths, *_SYSTEM, *hosts) if os.path.exists(path))
     return sorted({os.path.realpath(path) for path in there})
 

@@ -23,6 +23,7 @@ from mull.agent.sandbox.order import (
     LIST,
     NETLINK,
     READ,
+    REFER,
     UNIX,
     WRITE,
     Order,
@@ -65,6 +66,7 @@ def _start_bubblewrap(order: Order) -> Started:
     words += [] if grants.network else ["--unshare-net"]
     words += ["--cap-drop", "ALL", "--die-with-parent"]
     words += ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
+    words += ["--remount-ro", "/proc"]  # root could change the kernel's settings there
     if is_folder("/run"):
         words += ["--tmpfs", "/run"]
         links = [(os.readlink(at), at) for at in KEPT_LINKS if os.path.islink(at)]
@@ -75,7 +77,11 @@ def _start_bubblewrap(order: Order) -> Started:
         if is_folder(place):
             words += ["--bind", own_folder(order, place.replace("/", "")), place]
     fresh = ("/run/", "/tmp/", "/var/tmp/", "/dev/")
-    words += _covers(order, (path for path in order.secret if not path.startswith(fresh)))
+
+    def is_there(path: str) -> bool:
+        return order.is_inside(path) or not path.startswith(fresh)
+
+    words += _covers(order, (path for path in order.secret if is_there(path)))
     outside = [path for path in grants.writes if not order.is_inside(path)]
     for path in (*bounds.roots, *outside):
         words += ["--bind", path, path]
@@ -85,7 +91,7 @@ def _start_bubblewrap(order: Order) -> Started:
         words += ["--bind", path, path]
     for path in order.locked:
         words += ["--ro-bind", path, path]
-    words += _covers(order, (path for path in bounds.hidden if not path.startswith(fresh)))
+    words += _covers(order, (path for path in order.covered if is_there(path)))
     for path in grants.writes:
         if order.is_inside(path) and path not in bounds.locked:
             words += ["--bind", path, path]
@@ -125,9 +131,11 @@ def _why_no_landlock() -> str:
 def _start_landlock(order: Order) -> Started:
     temporary, cache = own_folder(order, "tmp"), own_folder(order, "cache")
     rights = _reading(order)
-    rights += may_write((*order.bounds.roots, temporary, cache, "/dev/shm", *order.grants.writes))
-    devices = ("null", "zero", "full", "random", "urandom", "ptmx", "pts")
+    rights += may_write((temporary, cache, "/dev/shm", *order.grants.writes))
+    rights += [(_rights_in(root, order), os.fsencode(root)) for root in order.bounds.roots]
+    devices = ("null", "zero", "full", "random", "urandom")
     rights += [(WRITE | READ, f"/dev/{name}".encode()) for name in devices]
+    rights += [(EXECUTE | READ | LIST, b"/dev/shm"), (LIST, b"/dev")]
     families = (*NETLINK, *(INTERNET if order.grants.network else ()))
     plan = {
         "namespaces": 0,
@@ -141,16 +149,21 @@ def _start_landlock(order: Order) -> Started:
     return launched(order, plan, environment(order, temporary, **_caches(cache)))
 
 
+def _rights_in(root: str, order: Order) -> int:
+    """To write there. If something is hidden in it, nothing may move between folders but where
+    reading was allowed too: it would be read there by the next command.
+    """
+    return writing_rights() & ~REFER if order.covered_in(root) else writing_rights()
+
+
 def _reading(order: Order) -> list[tuple[int, bytes]]:
     """What may be read: everything but what is hidden.
 
     Landlock only allows, and a folder with everything below it. So a folder that holds something
     hidden is allowed entry by entry; its list of names is allowed too, as otherwise nothing new
-    could be seen in it.
+    could be seen in it. Devices are allowed by name: one may be the user's terminal.
     """
-    hidden = {*order.secret, *order.bounds.hidden}
-    if not hidden:
-        return [(EXECUTE | READ | LIST, b"/")]
+    hidden = {"/dev", *order.secret, *order.bounds.hidden}
     above: set[str] = set()
     for path in hidden:
         while (path := os.path.dirname(path)) not in above:
@@ -165,7 +178,7 @@ def _reading(order: Order) -> list[tuple[int, bytes]]:
             continue
         for one in shown:
             if not one.is_symlink():  # where it leads is allowed, or not, by itself
-                of_folders = LIST if one.is_dir() else 0
+                of_folders = LIST | REFER if one.is_dir() else 0
                 rights.append((EXECUTE | READ | of_folders, os.fsencode(one.path)))
     return rights
 

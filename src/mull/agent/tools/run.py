@@ -52,6 +52,7 @@ _KEY_ENDINGS = (
 )  # fmt: skip
 _OWN = "MULL_"
 _MOST_ATTEMPTS = 5
+_REFUSED_BEFORE = "the user has refused that before"
 _CONFINED = "[it ran in a sandbox: no network, and only the working folder can be written]"
 _ALONE = "[it runs in a sandbox without network: only other commands here reach its ports]"
 
@@ -134,7 +135,7 @@ class Run(BuiltinTool[RunArguments]):
                 self.workspace.root,
                 launch.environment,
                 passed=launch.passed,
-                on_end=lambda: self._job_ended(given.command, cage, launch),
+                on_end=lambda: cage.end(launch, one_line(given.command)),
             )
         finally:
             launch.started()
@@ -142,15 +143,6 @@ class Run(BuiltinTool[RunArguments]):
         job.ended.wait(_FIRST_LOOK)
         outcome = job_outcome(job, room(tokens, MOST))
         return outcome._replace(text=f"{outcome.text}\n{_ALONE}")
-
-    def _job_ended(self, command: str, cage: Cage, launch: Launch) -> None:
-        """A background command runs for long, and a person works beside it: what has appeared
-        since it started need not be its doing.
-        """
-        launch.ended()
-        checked = cage.check(launch)
-        for path in (*checked.made, *checked.lost):
-            cage.warn(f"look at {path}: it changed while {one_line(command)} ran in the sandbox")
 
     async def _run(self, given: RunArguments, context: ToolContext, *, looks: bool) -> Outcome:
         """Run it to its end, or to its time limit; what it changed can be undone. One that only
@@ -198,7 +190,8 @@ class Run(BuiltinTool[RunArguments]):
             left_behind = command.left_behind
             status = await command.end()
             report = launch.ended() if launch else None
-        left_behind = left_behind or (report is not None and report.left)
+        if report is not None:  # walls that are just coming down look like something left
+            left_behind = report.left
         return _Attempt(output.text(), status, seconds if is_late else None, left_behind, report)
 
     def _sandbox(self) -> Cage:
@@ -216,10 +209,14 @@ class Run(BuiltinTool[RunArguments]):
         for attempts in range(1, _MOST_ATTEMPTS + 1):
             shell, environment = _shell(given.command), self._environment()
             launch = await asyncio.to_thread(_launched, cage, shell, environment, grants)
-            attempt = await self._attempt(given, context, launch)
+            try:
+                attempt = await self._attempt(given, context, launch)
+            except asyncio.CancelledError:  # the user stopped it, and is not asked anything
+                cage.end(launch, one_line(given.command))
+                raise
             if attempt.report is not None and attempt.report.failed:
                 raise ToolFailure(f"the sandbox could not be set up: {attempt.report.failed}")
-            wants = await self._wants(cage, launch, attempt, context, notes)
+            wants = await self._wants(given, cage, launch, attempt, context, notes)
             if not wants or attempts == _MOST_ATTEMPTS:
                 break
             words = [want.words for want in wants]
@@ -234,19 +231,26 @@ class Run(BuiltinTool[RunArguments]):
         return attempt.outcome(notes)
 
     async def _wants(
-        self, cage: Cage, launch: Launch, attempt: _Attempt, context: ToolContext, notes: list[str]
+        self,
+        given: RunArguments,
+        cage: Cage,
+        launch: Launch,
+        attempt: _Attempt,
+        context: ToolContext,
+        notes: list[str],
     ) -> list[Want]:
         """What it wanted, as far as that is known and the user has not refused it before."""
         from mull.agent.sandbox.wants import Want, is_denial, wants_of
 
         checked = await asyncio.to_thread(cage.check, launch)
-        name = self.workspace.name
+        name = self._named
         if checked.made:
             await self._ask_to_keep(checked.made, context, notes)
         if checked.lost:
-            lost = ", ".join(name(Path(path)) for path in checked.lost)
+            lost = ", ".join(map(name, checked.lost))
             notes.append(f"[changed although protected, and not put back: {lost}]")
-        changed = [Want("write", name(Path(path)), path) for path in checked.put_back]
+            cage.warn(f"look at {lost}: changed while {one_line(given.command)} ran in the sandbox")
+        changed = [Want("write", name(path), path) for path in checked.put_back]
         if not attempt.failed:
             return changed
         assert attempt.report is not None
@@ -264,11 +268,23 @@ class Run(BuiltinTool[RunArguments]):
         """
         from mull.agent.sandbox.guard import set_aside
 
-        names = [self.workspace.name(Path(path)) for path in made]
-        refusal = await self._ask_for([f"to write {name}" for name in names], context)
-        if refusal is not None:
+        words = [f"to write {self._named(path)}" for path in made]
+        names = ", ".join(map(self._named, made))
+        warn = self._sandbox().warn
+        try:
+            is_known = self._refused.issuperset(words)
+            refusal = _REFUSED_BEFORE if is_known else await self._ask_for(words, context)
+        except asyncio.CancelledError:
+            warn(f"look at {names}: a command in the sandbox created it")
+            raise
+        if refusal is None:
+            return
+        try:
             folder = await asyncio.to_thread(set_aside, tuple(made))
-            notes.append(f"[moved to {folder}: {', '.join(names)}; {refusal}]")
+            notes.append(f"[moved to {folder}: {names}; {refusal}]")
+        except OSError as error:
+            notes.append(f"[cannot be moved away: {names}; {refusal}]")
+            warn(f"look at {names}: it cannot be moved away: {error}")
 
     async def _ask_for(self, words: Sequence[str], context: ToolContext) -> str | None:
         """None if the user allows it, otherwise what the model is told."""
@@ -278,6 +294,10 @@ class Run(BuiltinTool[RunArguments]):
         if refusal is not None:
             self._refused.update(words)
         return refusal
+
+    def _named(self, path: str) -> str:
+        """The path in one line, whatever it contains."""
+        return visible(self.workspace.name(Path(path))).replace("\n", "\\n")
 
     def _environment(self) -> dict[str, str]:
         return without_secrets(os.environ, self._withheld, self._passed_on) | _CALM

@@ -97,7 +97,7 @@ class FrontApprover:
         return Question(
             _TITLES.get(preview.kind) or f"Allow {one_line(request.tool)}?",
             (*choices, *self._look(hidden)),
-            about=tuple(one_line(line) for line in about if line),
+            about=tuple(one_line(line, _LONGEST) for line in about if line),
             look=lambda: self._view(preview.title, lambda look: whole_lines(request, look)),
         )
 
