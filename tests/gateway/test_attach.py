@@ -425,6 +425,51 @@ def test_a_record_is_not_restored_twice_by_two_keys():
     assert thoughts(attached) == [[], [thinking("a")]]
 
 
+@pytest.mark.parametrize("client", ["anthropic", "openai-chat"])
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        (thinking("a"), TextBlock("So."), thinking("b"), HELLO),
+        (thinking("a"), ToolCallBlock(ONE, "r")),
+        (thinking("a"), ToolCallBlock(ONE, "r"), ToolCallBlock(TWO, "r")),
+    ],
+)
+def test_a_record_is_not_restored_twice_by_two_proofs(client, blocks):
+    """An answer that its client has copied, with two carriers or calls that prove it."""
+    desk = Desk(client)
+    given = desk.answer([user("hi")], *blocks)
+    turn = [given, *(result(call.id) for call in given.tool_calls)]
+    for sent in (turn, [dropped(given), *turn[1:]] if given.tool_calls else turn):
+        attached = desk.back([user("hi"), *sent, user("and?"), *sent, user("so?")])
+        assert thoughts(attached) == [[], [one for one in blocks if isinstance(one, ThinkingBlock)]]
+        assert "1 answer was not found" in notes(attached)
+
+
+def test_an_envelope_is_not_opened_twice():
+    desk = Desk("openai-chat")
+    given = desk.answer([user("hi")], thinking("a"), HELLO)
+    desk.records.clear()
+    attached = desk.back([user("hi"), given, user("and?"), given, user("so?")])
+    assert thoughts(attached) == [[thinking("a")], []]
+
+
+def test_a_copied_call_and_its_result_have_one_id():
+    desk = Desk("openai-chat", KIMI)
+    given = desk.answer(
+        [user("hi")],
+        ThinkingBlock("a"),
+        ToolCallBlock("functions.a_tool_with_a_long_name:0", "r"),
+        ToolCallBlock("functions.a_tool_with_a_long_name:1", "r"),
+    )
+    turn = [dropped(given), *(result(call.id) for call in given.tool_calls)]
+    sent = desk.back([user("hi"), *turn, user("and?"), *turn, user("so?")]).messages
+    (first, results), (second, _) = sent[1:3], sent[4:6]
+    asked = [call.id for call in first.tool_calls]
+    assert asked == [one.call_id for one in results.blocks if isinstance(one, ToolResultBlock)]
+    assert asked == [call.id for call in second.tool_calls]
+    assert asked[0].startswith("functions.")
+
+
 def test_one_record_of_two_calls_is_proven_twice():
     """A client that sends the calls of an answer as two answers, a question between them."""
     desk = Desk()
@@ -435,7 +480,8 @@ def test_one_record_of_two_calls_is_proven_twice():
     one, two = (assistant(call) for call in given.tool_calls)
     attached = desk.back([*talk, one, result(ONE), user("and?"), two, result(TWO)])
     assert thoughts(attached) == [[], []]
-    assert notes(attached) == ("2 answers were sent back with other tool calls: reasoning left out")
+    assert "1 answer was sent back with other tool calls" in notes(attached)
+    assert "1 answer was not found" in notes(attached)
 
 
 # Answers in pieces.

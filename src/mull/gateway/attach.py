@@ -172,18 +172,31 @@ def attach(
     claims = [
         [*_claims(message, wanted, found)] for message, wanted in zip(messages, keys, strict=True)
     ]
+    opened: set[str] = set()
+
+    def unseal_once(carrier: str) -> Sealed | None:
+        """Opens an envelope, unless another answer has what it holds."""
+        sealed = None if carrier in opened else unseal(carrier)
+        if sealed is None or found.get(answer_key(sealed.answer)) is not None:
+            return None
+        opened.add(carrier)
+        return sealed
+
     for message, wanted, by in zip(messages, keys, _chosen(claims), strict=True):
         if message.role != "assistant":
             made.append(_with_own_ids(message, ids))
             continue
-        if by is not None:
+        if by is not None and not by.is_again:
             kept = records[by.key] = by.kept
             ids |= kept.ids
             answer, how = _from_record(message, kept)
         else:
-            answer, how = _from_envelopes(message, unseal, unknown)
+            answer, how = _from_envelopes(message, unseal_once, unknown)
             ids |= _moved(message, answer)
-            if how == "unknown" and _has_several((*wanted.row, *wanted.own), found):
+            if by is not None:
+                ids |= by.kept.ids
+                answer = replace(answer, blocks=tuple(_renamed(one, ids) for one in answer.blocks))
+            elif how == "unknown" and _has_several((*wanted.row, *wanted.own), found):
                 how = "several"
         counts[how] += 1
         made.append(answer)
@@ -206,10 +219,12 @@ def _after_known(
 
 
 class _Claim(NamedTuple):
-    """A record that may be the one of an answer, and the key by which it was found."""
+    """A record that may be the one of an answer, and the key by which it was found. If another
+    answer has the record, only the ids of its calls are used again."""
 
     key: str
     kept: Kept
+    is_again: bool = False
 
 
 def _claims(message: Message, wanted: Wanted, found: Records) -> Iterator[_Claim]:
@@ -261,9 +276,10 @@ def _chosen(claims: Sequence[Sequence[_Claim]]) -> Sequence[_Claim | None]:
         if not left or (len(left) > 1 and is_said(key)):
             continue
         at, claim = left[-1]
-        if id(claim.kept) in taken and not is_proof(key):
+        is_again = id(claim.kept) in taken
+        if is_again and not is_proof(key):
             continue
-        chosen[at] = claim
+        chosen[at] = claim._replace(is_again=is_again)
         taken.add(id(claim.kept))
     return chosen
 
