@@ -271,7 +271,11 @@ def test_an_envelope_that_opens_is_not_another_answer_that_looks_alike():
     talk = [user("hi")]
     desk.answer(talk, thinking("Hm."), HELLO)
     own = ThinkingBlock("Hm.", encrypted=sealed_by(b"k" * 32))
-    assert thoughts(desk.back([*talk, assistant(own, HELLO)])) == [[thinking("Sealed.")]]
+    for _ in "one", "several":
+        attached = desk.back([*talk, assistant(own, HELLO)])
+        assert thoughts(attached) == [[thinking("Sealed.")]]
+        assert not notes(attached)
+        desk.answer(talk, thinking("Hm?"), HELLO)
 
 
 @pytest.mark.parametrize(("thought", "found"), [("Hm.", ["Hm."]), ("Other.", []), ("", [])])
@@ -360,6 +364,18 @@ def test_ids_that_a_client_counts_itself_are_those_of_other_conversations_too():
     attached = desk.back(second)
     assert thoughts(attached) == [[], []]
     assert "2 answers were not found" in notes(attached)
+
+
+def test_the_last_call_before_an_answer_says_whether_its_place_is_known():
+    """A client has added a call of its own to one on record."""
+    desk = Desk()
+    own = ToolCallBlock("call_0", "look")
+    called = dropped(desk.answer([user("hi")], thinking("a"), ToolCallBlock(ONE, "look")))
+    other = [user("one"), assistant(own), result("call_0")]
+    given = desk.answer(other, thinking("b"), HELLO)
+    both = assistant(*called.blocks, own)
+    attached = desk.back([user("two"), both, result(ONE), result("call_0"), dropped(given)])
+    assert thoughts(attached) == [[], []]
 
 
 def test_a_call_id_that_several_answers_have_proves_nothing():
@@ -580,6 +596,14 @@ def test_a_call_that_nobody_knows_belongs_to_no_other_answer():
         attached = desk.back([user("hi"), *row, result(ONE), result(TWO)])
         expected = [(thinking("a"), LOOK), (LIST,)]
         assert answers(attached) == (expected if row[0] is given else expected[::-1])
+
+
+def test_text_between_two_answers_belongs_to_the_first():
+    desk = Desk()
+    one = dropped(desk.answer([user("hi")], thinking("a"), LOOK))
+    two = dropped(desk.answer([user("hi")], thinking("b"), LIST))
+    attached = desk.back([user("hi"), one, assistant(HELLO), two, result(ONE), result(TWO)])
+    assert answers(attached) == [(thinking("a"), HELLO, LOOK), (thinking("b"), LIST)]
 
 
 def test_two_answers_that_nobody_knows_stay_two():

@@ -196,7 +196,7 @@ def attach(
             if by is not None:
                 ids |= by.kept.ids
                 answer = replace(answer, blocks=tuple(_renamed(one, ids) for one in answer.blocks))
-            elif how == "unknown" and _has_several((*wanted.row, *wanted.own), found):
+            elif how == "unknown" and _has_several(wanted.own, found):
                 how = "several"
         counts[how] += 1
         made.append(answer)
@@ -230,7 +230,7 @@ class _Claim(NamedTuple):
 def _claims(message: Message, wanted: Wanted, found: Records) -> Iterator[_Claim]:
     """The records that a message may be restored from, best first."""
     proves = any(key.startswith("answer:") for key in wanted.own)
-    for key in (*wanted.own, *wanted.row):
+    for key in wanted.own:
         kept = found.get(key)
         if kept is None or (is_carrier(key) and _thinks_otherwise(message, kept)):
             continue
@@ -262,9 +262,8 @@ def _contradicts(message: Message, kept: Kept) -> bool:
 
 
 def _chosen(claims: Sequence[Sequence[_Claim]]) -> Sequence[_Claim | None]:
-    """For each message, the record to restore it from. A key restores one answer only: the one that
-    proves more, or else the last. A record that another answer has is not meant, unless that is
-    proven; and of several answers to the same words nobody knows which one is."""
+    """For each message, the record that it is. One record restores one answer: the one that proves
+    more, or else the last. Of several answers to the same words nobody knows which one is meant."""
     claimed: dict[str, list[tuple[int, _Claim]]] = {}
     for at, some in enumerate(claims):
         for claim in some:
@@ -276,10 +275,7 @@ def _chosen(claims: Sequence[Sequence[_Claim]]) -> Sequence[_Claim | None]:
         if not left or (len(left) > 1 and is_said(key)):
             continue
         at, claim = left[-1]
-        is_again = id(claim.kept) in taken
-        if is_again and not is_proof(key):
-            continue
-        chosen[at] = claim._replace(is_again=is_again)
+        chosen[at] = claim._replace(is_again=id(claim.kept) in taken)
         taken.add(id(claim.kept))
     return chosen
 
@@ -357,9 +353,7 @@ def _joined(
 
 def _together(pieces: Sequence[Wanted]) -> Wanted:
     """The keys of pieces that are one answer."""
-    if len(pieces) == 1:
-        return pieces[0]
-    return Wanted(tuple(key for piece in pieces for key in (*piece.row, *piece.own)))
+    return Wanted(tuple(key for piece in pieces for key in piece.own))
 
 
 def _rows(
