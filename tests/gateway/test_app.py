@@ -325,6 +325,36 @@ def test_an_answer_that_broke_off_is_not_taken_for_another_with_the_same_text(ho
     assert "nothing to tell them apart" in answer.headers["x-mull-notes"]
 
 
+@pytest.mark.parametrize("fails", [("find", "keep"), ("keep",)])
+def test_while_the_store_fails_no_answer_is_taken_for_one_that_looks_alike(fails):
+    """The other one may be out of reach, or another gateway could not store it either."""
+    memory = InProcess()
+    question = json.loads(QUESTION)["messages"]
+    said = [*question, {"role": "assistant", "content": "Milk."}, *question]
+    other = [{"role": "user", "content": "x"}]
+
+    async def fail(*_):
+        raise OSError("broken")
+
+    async def run(app):
+        app._gateway.memory = Guarded(memory)
+        path = "/v1/chat/completions"
+        if "find" not in fails:  # stored before anything fails
+            await ask(app, "POST", path, QUESTION)
+        for name in fails:
+            setattr(memory, name, fail)
+        asked = json.dumps({"model": "m", "messages": question if "find" in fails else other})
+        await ask(app, "POST", path, asked.encode())
+        answer = await ask(app, "POST", path, json.dumps({"model": "m", "messages": said}).encode())
+        await app._gateway.close()
+        return answer
+
+    with StrictServer("kimi", [[Think("Another's."), Say("Milk.")]] * 3) as server:
+        answer = asyncio.run(run(app_for(server.url)))
+        assert b"Another's." not in server.requests[-1].body
+    assert f"cannot {'read' if 'find' in fails else 'write'}" in answer.headers["x-mull-notes"]
+
+
 def test_a_client_that_goes_away_ends_the_upstreams_work():
     gate = Gate()
     chunk = {"choices": [{"index": 0, "delta": {"content": "Hm"}}]}

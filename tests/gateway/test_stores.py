@@ -23,7 +23,7 @@ from effort import tried
 from gateway.stores import KEYS, RECORDS, SCOPES, Contract, Flaky, RespServer, attempt
 from mull.agent.engine import Engine
 from mull.gateway import guard, service, sqlite
-from mull.gateway.anchors import Past
+from mull.gateway.anchors import Past, is_proof
 from mull.gateway.envelope import Envelopes, Sealed
 from mull.gateway.guard import Guarded
 from mull.gateway.key_file import put_first, read_keys
@@ -45,6 +45,7 @@ from mull.gateway.stores import check_stores, open_ledger, open_memory
 from mull.gateway.valkey import Cached
 from mull.neutral.blocks import ThinkingBlock
 from mull.neutral.errors import ConfigError, RefusedError
+from mull.neutral.events import TextDelta, ToolCallDelta
 from mull.neutral.messages import Origin
 from mull.store.serve import ServeConfig, read_serve
 
@@ -798,6 +799,26 @@ def test_an_error_of_the_store_is_counted_and_fails_no_request(error):
         await gateway.close()
 
     asyncio.run(work())
+
+
+def test_an_answer_that_broke_off_proves_nothing_by_its_ids():
+    async def work():
+        client = Client("anthropic")
+        origin = Origin("p", "anthropic", "m", "u")
+        gateway = Gateway(Engine(isolated=True), None, InProcess(), envelopes := Envelopes(b"mine"))
+        relay = Relay(client, origin, envelopes, "a")
+        relay.translate(
+            [TextDelta("t", "Milk."), ToolCallDelta("c", "toolu_0123456789abcdef", "f")]
+        )
+        await gateway.remember(SimpleNamespace(client=client, past=Past()), relay, is_whole=False)
+        keys, _ = relay.keep(Past())
+        found, _ = await gateway.find("", keys)
+        await gateway.close()
+        return keys, found
+
+    keys, found = asyncio.run(work())
+    assert [*found] == [key for key in keys if not is_proof(key)]
+    assert 0 < len(found) < len(keys)
 
 
 def test_a_gateway_agrees_on_the_key_of_the_others_as_soon_as_it_can(monkeypatch):
