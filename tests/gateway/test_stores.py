@@ -35,7 +35,7 @@ from mull.gateway.memory import (
     anchor_of,
     record_id,
 )
-from mull.gateway.record import Kept
+from mull.gateway.record import Kept, kept_from, kept_to
 from mull.gateway.relay import Client, Relay
 from mull.gateway.resp import Address, RespClient, RespError, read_address
 from mull.gateway.response_store import ResponseStore, StoredResponse
@@ -43,7 +43,7 @@ from mull.gateway.service import Gateway
 from mull.gateway.sqlite import SqliteMemory
 from mull.gateway.stores import check_stores, open_ledger, open_memory
 from mull.gateway.valkey import Cached
-from mull.neutral.blocks import ThinkingBlock
+from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.errors import ConfigError, RefusedError
 from mull.neutral.events import TextDelta, ToolCallDelta
 from mull.neutral.messages import Origin
@@ -799,6 +799,22 @@ def test_an_error_of_the_store_is_counted_and_fails_no_request(error):
         await gateway.close()
 
     asyncio.run(work())
+
+
+def test_of_a_record_whose_carriers_were_rejected_the_readable_part_is_left():
+    origin, client = Origin("p", "anthropic", "m", "u"), Client("anthropic")
+    kept = Kept(origin, (ThinkingBlock("Hm.", signature="s"), TextBlock("Milk.")))
+
+    async def work():
+        gateway = Gateway(Engine(isolated=True), None, InProcess(), Envelopes(b"mine"))
+        await gateway.memory.keep("", ["k", "l"], kept_to(kept))
+        await gateway.forget(client, [(["k"], kept)])
+        found, _ = await gateway.find("", ["k", "l"])
+        await gateway.close()
+        return {key: kept_from(data) for key, data in found.items()}
+
+    left = Kept(origin, (ThinkingBlock("Hm."), TextBlock("Milk.")))
+    assert asyncio.run(work()) == {"k": left}
 
 
 def test_an_answer_that_broke_off_proves_nothing_by_its_ids():
