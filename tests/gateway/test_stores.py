@@ -210,6 +210,23 @@ def test_a_store_that_does_not_answer_is_waited_for_once(caplog):
     assert any("can be read again" in line for line in said)
 
 
+def test_a_store_that_fails_does_not_keep_the_gateway_from_ending():
+    """Whatever it is probed with at that moment."""
+
+    async def closed_after(steps: int) -> bool:
+        flaky = Flaky(InProcess())
+        flaky.broken = True
+        store = Guarded(flaky)
+        await attempt(store.keep("", ["k"], b"a"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        done, _ = await asyncio.wait([asyncio.create_task(store.close())], timeout=20)
+        return bool(done)
+
+    for steps in range(12):
+        assert asyncio.run(closed_after(steps))
+
+
 def test_what_is_held_is_removed_in_its_order_when_the_gateway_ends():
     async def work():
         flaky = Flaky(InProcess())
