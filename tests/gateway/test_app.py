@@ -355,6 +355,34 @@ def test_while_the_store_fails_no_answer_is_taken_for_one_that_looks_alike(fails
     assert f"cannot {'read' if 'find' in fails else 'write'}" in answer.headers["x-mull-notes"]
 
 
+def test_a_call_of_an_answer_that_broke_off_is_not_taken_for_the_same_call_of_another():
+    """Its client counts the ids of calls itself."""
+    call = {"id": "read:0", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+
+    def chunks(thought):
+        deltas = ({"reasoning_content": thought}, {"tool_calls": [{"index": 0, **call}]})
+        return [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    answered = [
+        {"role": "assistant", "content": None, "tool_calls": [{**call, "id": "call_0"}]},
+        {"role": "tool", "tool_call_id": "call_0", "content": "r"},
+    ]
+    after = {"model": "m", "messages": [*json.loads(QUESTION)["messages"], *answered]}
+
+    async def run(app):
+        for body in (STREAMED, QUESTION, json.dumps(after).encode()):
+            answer = await ask(app, "POST", "/v1/chat/completions", body)
+        await app._gateway.close()
+        return answer
+
+    replies = [Reply.events(*chunks("Mine."), CUT), Reply.events(*chunks("Another's."), end)]
+    with ScriptedServer([*replies, Reply.events(*chunks("Next."), end)]) as server:
+        answer = asyncio.run(run(app_for(server.url)))
+    assert b"Another's." not in server.requests[-1].body
+    assert "nothing to tell them apart" in answer.headers["x-mull-notes"]
+
+
 def test_a_client_that_goes_away_ends_the_upstreams_work():
     gate = Gate()
     chunk = {"choices": [{"index": 0, "delta": {"content": "Hm"}}]}
