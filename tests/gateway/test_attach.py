@@ -880,6 +880,28 @@ def test_results_go_under_the_ids_that_an_envelope_gave_its_calls():
     assert results == result(TWO)
 
 
+@pytest.mark.parametrize("origin", [CLAUDE, KIMI])
+def test_results_go_to_their_calls_under_ids_that_the_client_counts_itself(origin):
+    """Anew in each turn, and the last is of an answer that nobody knows."""
+    desk = Desk("openai-chat", origin)
+    sent: list[Message] = []
+    for turn in ("one", "two", "three"):
+        sent.append(user(turn))
+        calls = [ToolCallBlock(f"read:{at}", "read", {turn: at}) for at in range(2)]
+        if turn != "three":
+            desk.answer(sent, thinking(turn), *calls)
+        own = [replace(call, id=f"call_{at}") for at, call in enumerate(calls)]
+        sent += [assistant(*own), *(result(call.id, f"{turn} {call.id}") for call in own)]
+    attached = desk.back(sent)
+    assert [len(some) for some in thoughts(attached)] == [1, 1, 0]
+    names = [call.id for one in attached.messages for call in one.tool_calls]
+    assert names == ["read:0", "read:1"] * 2 + ["call_0", "call_1"]
+    results = [one for message in attached.messages for one in message.blocks]
+    results = [one for one in results if isinstance(one, ToolResultBlock)]
+    assert [one.call_id for one in results] == names
+    assert [one.output for one in results][-1] == "three call_1"
+
+
 def test_of_the_envelopes_of_two_answers_in_one_message_the_first_counts():
     """Their places are those in their own answers."""
     first = ThinkingBlock("", encrypted=envelope({0: thinking("a")}, {0: 0}, "1"))

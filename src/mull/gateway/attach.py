@@ -192,12 +192,12 @@ def attach(
             answer, how = _from_record(message, kept)
         else:
             answer, how = _from_envelopes(message, unseal_once, unknown)
-            ids |= _moved(message, answer)
             if by is not None:
-                ids |= by.kept.ids
-                answer = replace(answer, blocks=tuple(_renamed(one, ids) for one in answer.blocks))
+                blocks = tuple(_renamed(block, by.kept.ids) for block in answer.blocks)
+                answer = replace(answer, blocks=blocks)
             elif how == "unknown" and _has_several(wanted.own, found):
                 how = "several"
+        ids |= _ids_of(message, answer)
         counts[how] += 1
         made.append(answer)
     return Attached(tuple(made), tuple(_notes(counts)), records)
@@ -481,13 +481,14 @@ def _is_opaque(message: Message) -> bool:
     return all(isinstance(block, OpaqueBlock) for block in message.blocks)
 
 
-def _moved(before: Message, after: Message) -> dict[str, str]:
-    """The provider's ids of calls whose ids differ, by the key of the client's id."""
+def _ids_of(before: Message, after: Message) -> dict[str, str]:
+    """The ids under which calls are sent, by the keys of the client's. Those of a client that
+    counts them itself belong to its latest answer."""
     calls = before.tool_calls
     if not calls:
         return {}
     pairs = zip(calls, after.tool_calls, strict=True)
-    return {call_key(one.id): other.id for one, other in pairs if one.id != other.id}
+    return {call_key(one.id): other.id for one, other in pairs}
 
 
 def _in_place(
