@@ -383,6 +383,55 @@ def test_a_call_of_an_answer_that_broke_off_is_not_taken_for_the_same_call_of_an
     assert "nothing to tell them apart" in answer.headers["x-mull-notes"]
 
 
+Q = {"role": "user", "content": "q"}
+SPOKEN = {"parts": [{"text": "q"}]}
+PARTS = [{"text": "Foreign.", "thought": True}, {"text": "a", "thoughtSignature": "U0lH"}]
+SIGNED = [{"type": "thinking", "thinking": "Foreign.", "signature": "c2ln"}]
+SIGNED += [{"type": "text", "text": "a"}]
+SUMMARY = [{"type": "summary_text", "text": "Foreign."}]
+REASONING = {"type": "reasoning", "id": "rs_1", "summary": SUMMARY, "encrypted_content": "c2ln"}
+FOREIGN = {
+    "anthropic": (
+        "/v1/messages",
+        {
+            "max_tokens": 5_000,
+            "thinking": {"type": "enabled", "budget_tokens": 1_024},
+            "messages": [Q, {"role": "assistant", "content": SIGNED}, Q],
+        },
+    ),
+    "openai": (
+        "/v1/responses",
+        {"input": [Q, REASONING, {"role": "assistant", "content": "a"}, Q]},
+    ),
+    "gemini": (
+        "/v1beta/models/m:generateContent",
+        {"contents": [SPOKEN, {"role": "model", "parts": PARTS}, SPOKEN]},
+    ),
+    "kimi": (
+        "/v1/chat/completions",
+        {"messages": [Q, {"role": "assistant", "content": "a", "reasoning": "Foreign."}, Q]},
+    ),
+}
+MODELS = {"anthropic": "anthropic/claude-sonnet-4-5", "openai": "openai/gpt-5"}
+MODELS |= {"gemini": "google/gemini-3-pro-preview", "kimi": KIMI}
+
+
+@pytest.mark.parametrize("upstream", MODELS)
+@pytest.mark.parametrize("client", FOREIGN)
+def test_thinking_that_nobody_knows_goes_to_no_other_vendor_than_its_clients(client, upstream):
+    """An API of many vendors is sent what can be read of it."""
+    path, body = FOREIGN[client]
+    with StrictServer(upstream, [[Say("Milk.")]] * 2) as server:
+        app = app_for(server.url, model=MODELS[upstream])
+        answer = once(app, "POST", path, json.dumps({"model": "m", **body}).encode())
+        first = server.requests[0].body
+    assert answer.status == 200
+    notes = answer.headers.get("x-mull-notes", "")
+    assert (b"Foreign." in first) == (upstream in ("kimi", client))
+    assert ("1 answer was not found" in notes) == (upstream != client)
+    assert upstream == client or not server.refusals
+
+
 def test_a_client_that_goes_away_ends_the_upstreams_work():
     gate = Gate()
     chunk = {"choices": [{"index": 0, "delta": {"content": "Hm"}}]}

@@ -187,9 +187,8 @@ def attach(
             made.append(_with_own_ids(message, ids))
             continue
         if by is not None and not by.is_again:
-            kept = records[by.key] = by.kept
-            ids |= kept.ids
-            answer, how = _from_record(message, kept)
+            records[by.key] = by.kept
+            answer, how = _from_record(message, by.kept)
         else:
             answer, how = _from_envelopes(message, unseal_once, unknown)
             if by is not None:
