@@ -298,6 +298,16 @@ def test_a_call_on_record_is_proof_whatever_stands_beside_it():
 # What proves more comes first.
 
 
+def test_any_call_on_record_is_proof():
+    desk = Desk()
+    calls = ToolCallBlock(ONE, "r"), ToolCallBlock(TWO, "r")
+    desk.answer([user("hi")], thinking("a"), *calls)
+    for at, call in enumerate(calls):
+        own = assistant(*calls[:at], replace(call, id="call_0"), *calls[at + 1 :])
+        attached = desk.back([user("other"), own, *(result(one.id) for one in own.tool_calls)])
+        assert thoughts(attached) == [[thinking("a")]]
+
+
 def test_an_envelope_comes_before_a_carrier_and_that_before_a_call():
     def kept(thought: str) -> Kept:
         return Kept(CLAUDE, (thinking(thought), ToolCallBlock("x", "read")))
