@@ -12,7 +12,7 @@ from gateway.stores import Flaky
 from mull.agent.engine import Engine
 from mull.gateway.app import GatewayApp
 from mull.gateway.door import Door
-from mull.gateway.envelope import Envelopes
+from mull.gateway.envelope import Envelopes, is_envelope
 from mull.gateway.guard import Guarded
 from mull.gateway.http import MOST_BODY
 from mull.gateway.memory import InProcess
@@ -430,6 +430,25 @@ def test_thinking_that_nobody_knows_goes_to_no_other_vendor_than_its_clients(cli
     assert (b"Foreign." in first) == (upstream in ("kimi", client))
     assert ("1 answer was not found" in notes) == (upstream != client)
     assert upstream == client or not server.refusals
+
+
+def test_a_request_that_a_fix_sent_to_another_api_is_answered_from_there():
+    """Its client gets an envelope, not what only that API understands."""
+    text = "This model is only supported in v1/responses and not in v1/chat/completions."
+    item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "secret"}
+    said = {"type": "message", "content": [{"type": "output_text", "text": "Milk."}]}
+    events = [
+        {"type": "response.output_item.done", "output_index": at, "item": one}
+        for at, one in enumerate((item, said))
+    ]
+    end = {"type": "response.completed", "response": {"status": "completed", "output": []}}
+    replies = [Reply.json({"error": {"message": text}}, status=404), Reply.events(*events, end)]
+    with ScriptedServer(replies) as server:
+        app = app_for(server.url, model="openrouter/openai/gpt-5.4")
+        answer = once(app, "POST", "/v1/chat/completions", QUESTION)
+    assert [one.path for one in server.requests] == ["/chat/completions", "/responses"]
+    (detail,) = answer.json["choices"][0]["message"]["reasoning_details"]
+    assert is_envelope(detail["data"])
 
 
 def test_a_client_that_goes_away_ends_the_upstreams_work():
