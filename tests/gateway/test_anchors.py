@@ -236,6 +236,8 @@ def test_system_prompt_and_session_tell_conversations_apart():
     talk = [user("q"), DONE]
     assert found(talk, talk, ANN, ANN) == {"turn", "session"}
     assert found(talk, talk, ANN, Identity("Be long.", "ann")) == {"session"}
+    other = [user("q"), assistant(TextBlock("No."))]
+    assert not found(talk, other, ANN, Identity("Be long.", "ann"))
     assert not found(talk, talk, ANN, Identity("Be brief.", "bob"))
     assert not found(talk, talk, ANN, Identity("Be brief."))
     assert not found(talk, talk, Identity("Be brief."), NOBODY)
@@ -336,7 +338,7 @@ def test_a_name_counts_in_a_request_and_in_its_metadata(dialect, name):
         assert ann != nobody
         assert ann == who(dialect, **given_name)
         assert ann != who(dialect, **other)
-        assert ann != who(dialect, "session", **given_name)
+        assert ann != who(dialect, "session", **given_name) != who(dialect, "session", **other)
     assert who(dialect, **{name: ""}) == nobody
 
 

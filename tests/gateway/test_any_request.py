@@ -161,6 +161,50 @@ def test_no_upstream_has_a_reason_to_refuse(gateway, dialect, data):
         assert_sound(sent, prepared.target.dialect)
 
 
+def chat_schema(**schema: Any) -> tuple[str, dict[str, Any]]:
+    named = {"name": "x", "schema": {"type": "object", **schema}}
+    return "openai-chat", {
+        "messages": SAID_ONCE,
+        "response_format": {"type": "json_schema", "json_schema": named},
+    }
+
+
+def responses_item(**item: Any) -> tuple[str, dict[str, Any]]:
+    return "openai-responses", {"input": [*SAID_ONCE, item, *SAID_ONCE]}
+
+
+def gemini_part(**part: Any) -> tuple[str, dict[str, Any]]:
+    return "gemini", {"contents": [{"role": "user", "parts": [{"text": "q"}, part]}]}
+
+
+SAID_ONCE = [{"role": "user", "content": "q"}]
+PART = {"type": "text", "text": "a", "function": -5}
+MALFORMED = [
+    chat_schema(required=-5),
+    chat_schema(properties=[None]),
+    chat_schema(properties={"a": {"enum": []}}),
+    chat_schema(properties={"a": {"anyOf": None}}),
+    chat_schema(properties={"a": {"type": "string", "format": []}}),
+    ("openai-chat", {"messages": [*SAID_ONCE, {"role": "assistant", "content": [PART]}]}),
+    responses_item(type="message", role="assistant", content="a", summary=None),
+    responses_item(type="configuration_update", call_id=[]),
+    gemini_part(functionResponse={"name": "f", "response": {}, "parts": True}),
+    gemini_part(inlineData={"mimeType": "image/png", "data": "eA=="}, fileData=True),
+]
+
+
+@pytest.mark.parametrize(("dialect", "body"), MALFORMED)
+def test_what_is_malformed_is_sent_or_refused(gateway, dialect, body):
+    for name in UPSTREAMS:
+        data = json.dumps({"model": name, **body}).encode()
+        try:
+            asked = decode_request(dialect, data, f"/v1beta/models/{name}:generateContent")
+            prepared = asyncio.run(gateway.job(Client(dialect), asked)).prepared
+        except LocalError:
+            continue
+        encode_request(prepared.request, prepared.target)
+
+
 def assert_sound(sent: dict[str, Any], dialect: str) -> None:
     """Rules that the judge of whole conversations leaves out."""
     if dialect.startswith("openai"):

@@ -12,7 +12,7 @@ from gateway.stores import Flaky
 from mull.agent.engine import Engine
 from mull.gateway.app import GatewayApp
 from mull.gateway.door import Door
-from mull.gateway.envelope import Envelopes
+from mull.gateway.envelope import Envelopes, is_envelope
 from mull.gateway.guard import Guarded
 from mull.gateway.http import MOST_BODY
 from mull.gateway.memory import InProcess
@@ -323,6 +323,132 @@ def test_an_answer_that_broke_off_is_not_taken_for_another_with_the_same_text(ho
         answer = asyncio.run(run(app_for(server.url), server))
     assert b"Another's." not in server.requests[-1].body
     assert "nothing to tell them apart" in answer.headers["x-mull-notes"]
+
+
+@pytest.mark.parametrize("fails", [("find", "keep"), ("keep",)])
+def test_while_the_store_fails_no_answer_is_taken_for_one_that_looks_alike(fails):
+    """The other one may be out of reach, or another gateway could not store it either."""
+    memory = InProcess()
+    question = json.loads(QUESTION)["messages"]
+    said = [*question, {"role": "assistant", "content": "Milk."}, *question]
+    other = [{"role": "user", "content": "x"}]
+
+    async def fail(*_):
+        raise OSError("broken")
+
+    async def run(app):
+        app._gateway.memory = Guarded(memory)
+        path = "/v1/chat/completions"
+        if "find" not in fails:  # stored before anything fails
+            await ask(app, "POST", path, QUESTION)
+        for name in fails:
+            setattr(memory, name, fail)
+        asked = json.dumps({"model": "m", "messages": question if "find" in fails else other})
+        await ask(app, "POST", path, asked.encode())
+        answer = await ask(app, "POST", path, json.dumps({"model": "m", "messages": said}).encode())
+        await app._gateway.close()
+        return answer
+
+    with StrictServer("kimi", [[Think("Another's."), Say("Milk.")]] * 3) as server:
+        answer = asyncio.run(run(app_for(server.url)))
+        assert b"Another's." not in server.requests[-1].body
+    assert f"cannot {'read' if 'find' in fails else 'write'}" in answer.headers["x-mull-notes"]
+
+
+def test_a_call_of_an_answer_that_broke_off_is_not_taken_for_the_same_call_of_another():
+    """Its client counts the ids of calls itself."""
+    call = {"id": "read:0", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+
+    def chunks(thought):
+        deltas = ({"reasoning_content": thought}, {"tool_calls": [{"index": 0, **call}]})
+        return [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    answered = [
+        {"role": "assistant", "content": None, "tool_calls": [{**call, "id": "call_0"}]},
+        {"role": "tool", "tool_call_id": "call_0", "content": "r"},
+    ]
+    after = {"model": "m", "messages": [*json.loads(QUESTION)["messages"], *answered]}
+
+    async def run(app):
+        for body in (STREAMED, QUESTION, json.dumps(after).encode()):
+            answer = await ask(app, "POST", "/v1/chat/completions", body)
+        await app._gateway.close()
+        return answer
+
+    replies = [Reply.events(*chunks("Mine."), CUT), Reply.events(*chunks("Another's."), end)]
+    with ScriptedServer([*replies, Reply.events(*chunks("Next."), end)]) as server:
+        answer = asyncio.run(run(app_for(server.url)))
+    assert b"Another's." not in server.requests[-1].body
+    assert "nothing to tell them apart" in answer.headers["x-mull-notes"]
+
+
+Q = {"role": "user", "content": "q"}
+SPOKEN = {"parts": [{"text": "q"}]}
+PARTS = [{"text": "Foreign.", "thought": True}, {"text": "a", "thoughtSignature": "U0lH"}]
+SIGNED = [{"type": "thinking", "thinking": "Foreign.", "signature": "c2ln"}]
+SIGNED += [{"type": "text", "text": "a"}]
+SUMMARY = [{"type": "summary_text", "text": "Foreign."}]
+REASONING = {"type": "reasoning", "id": "rs_1", "summary": SUMMARY, "encrypted_content": "c2ln"}
+FOREIGN = {
+    "anthropic": (
+        "/v1/messages",
+        {
+            "max_tokens": 5_000,
+            "thinking": {"type": "enabled", "budget_tokens": 1_024},
+            "messages": [Q, {"role": "assistant", "content": SIGNED}, Q],
+        },
+    ),
+    "openai": (
+        "/v1/responses",
+        {"input": [Q, REASONING, {"role": "assistant", "content": "a"}, Q]},
+    ),
+    "gemini": (
+        "/v1beta/models/m:generateContent",
+        {"contents": [SPOKEN, {"role": "model", "parts": PARTS}, SPOKEN]},
+    ),
+    "kimi": (
+        "/v1/chat/completions",
+        {"messages": [Q, {"role": "assistant", "content": "a", "reasoning": "Foreign."}, Q]},
+    ),
+}
+MODELS = {"anthropic": "anthropic/claude-sonnet-4-5", "openai": "openai/gpt-5"}
+MODELS |= {"gemini": "google/gemini-3-pro-preview", "kimi": KIMI}
+
+
+@pytest.mark.parametrize("upstream", MODELS)
+@pytest.mark.parametrize("client", FOREIGN)
+def test_thinking_that_nobody_knows_goes_to_no_other_vendor_than_its_clients(client, upstream):
+    """An API of many vendors is sent what can be read of it."""
+    path, body = FOREIGN[client]
+    with StrictServer(upstream, [[Say("Milk.")]] * 2) as server:
+        app = app_for(server.url, model=MODELS[upstream])
+        answer = once(app, "POST", path, json.dumps({"model": "m", **body}).encode())
+        first = server.requests[0].body
+    assert answer.status == 200
+    notes = answer.headers.get("x-mull-notes", "")
+    assert (b"Foreign." in first) == (upstream in ("kimi", client))
+    assert ("1 answer was not found" in notes) == (upstream != client)
+    assert upstream == client or not server.refusals
+
+
+def test_a_request_that_a_fix_sent_to_another_api_is_answered_from_there():
+    """Its client gets an envelope, not what only that API understands."""
+    text = "This model is only supported in v1/responses and not in v1/chat/completions."
+    item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "secret"}
+    said = {"type": "message", "content": [{"type": "output_text", "text": "Milk."}]}
+    events = [
+        {"type": "response.output_item.done", "output_index": at, "item": one}
+        for at, one in enumerate((item, said))
+    ]
+    end = {"type": "response.completed", "response": {"status": "completed", "output": []}}
+    replies = [Reply.json({"error": {"message": text}}, status=404), Reply.events(*events, end)]
+    with ScriptedServer(replies) as server:
+        app = app_for(server.url, model="openrouter/openai/gpt-5.4")
+        answer = once(app, "POST", "/v1/chat/completions", QUESTION)
+    assert [one.path for one in server.requests] == ["/chat/completions", "/responses"]
+    (detail,) = answer.json["choices"][0]["message"]["reasoning_details"]
+    assert is_envelope(detail["data"])
 
 
 def test_a_client_that_goes_away_ends_the_upstreams_work():

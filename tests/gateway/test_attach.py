@@ -271,7 +271,11 @@ def test_an_envelope_that_opens_is_not_another_answer_that_looks_alike():
     talk = [user("hi")]
     desk.answer(talk, thinking("Hm."), HELLO)
     own = ThinkingBlock("Hm.", encrypted=sealed_by(b"k" * 32))
-    assert thoughts(desk.back([*talk, assistant(own, HELLO)])) == [[thinking("Sealed.")]]
+    for _ in "one", "several":
+        attached = desk.back([*talk, assistant(own, HELLO)])
+        assert thoughts(attached) == [[thinking("Sealed.")]]
+        assert not notes(attached)
+        desk.answer(talk, thinking("Hm?"), HELLO)
 
 
 @pytest.mark.parametrize(("thought", "found"), [("Hm.", ["Hm."]), ("Other.", []), ("", [])])
@@ -292,6 +296,16 @@ def test_a_call_on_record_is_proof_whatever_stands_beside_it():
 
 
 # What proves more comes first.
+
+
+def test_any_call_on_record_is_proof():
+    desk = Desk()
+    calls = ToolCallBlock(ONE, "r"), ToolCallBlock(TWO, "r")
+    desk.answer([user("hi")], thinking("a"), *calls)
+    for at, call in enumerate(calls):
+        own = assistant(*calls[:at], replace(call, id="call_0"), *calls[at + 1 :])
+        attached = desk.back([user("other"), own, *(result(one.id) for one in own.tool_calls)])
+        assert thoughts(attached) == [[thinking("a")]]
 
 
 def test_an_envelope_comes_before_a_carrier_and_that_before_a_call():
@@ -362,6 +376,18 @@ def test_ids_that_a_client_counts_itself_are_those_of_other_conversations_too():
     assert "2 answers were not found" in notes(attached)
 
 
+def test_the_last_call_before_an_answer_says_whether_its_place_is_known():
+    """A client has added a call of its own to one on record."""
+    desk = Desk()
+    own = ToolCallBlock("call_0", "look")
+    called = dropped(desk.answer([user("hi")], thinking("a"), ToolCallBlock(ONE, "look")))
+    other = [user("one"), assistant(own), result("call_0")]
+    given = desk.answer(other, thinking("b"), HELLO)
+    both = assistant(*called.blocks, own)
+    attached = desk.back([user("two"), both, result(ONE), result("call_0"), dropped(given)])
+    assert thoughts(attached) == [[], []]
+
+
 def test_a_call_id_that_several_answers_have_proves_nothing():
     """As of an upstream that begins to count anew in every conversation."""
     desk = Desk()
@@ -425,6 +451,51 @@ def test_a_record_is_not_restored_twice_by_two_keys():
     assert thoughts(attached) == [[], [thinking("a")]]
 
 
+@pytest.mark.parametrize("client", ["anthropic", "openai-chat"])
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        (thinking("a"), TextBlock("So."), thinking("b"), HELLO),
+        (thinking("a"), ToolCallBlock(ONE, "r")),
+        (thinking("a"), ToolCallBlock(ONE, "r"), ToolCallBlock(TWO, "r")),
+    ],
+)
+def test_a_record_is_not_restored_twice_by_two_proofs(client, blocks):
+    """An answer that its client has copied, with two carriers or calls that prove it."""
+    desk = Desk(client)
+    given = desk.answer([user("hi")], *blocks)
+    turn = [given, *(result(call.id) for call in given.tool_calls)]
+    for sent in (turn, [dropped(given), *turn[1:]] if given.tool_calls else turn):
+        attached = desk.back([user("hi"), *sent, user("and?"), *sent, user("so?")])
+        assert thoughts(attached) == [[], [one for one in blocks if isinstance(one, ThinkingBlock)]]
+        assert "1 answer was not found" in notes(attached)
+
+
+def test_an_envelope_is_not_opened_twice():
+    desk = Desk("openai-chat")
+    given = desk.answer([user("hi")], thinking("a"), HELLO)
+    desk.records.clear()
+    attached = desk.back([user("hi"), given, user("and?"), given, user("so?")])
+    assert thoughts(attached) == [[thinking("a")], []]
+
+
+def test_a_copied_call_and_its_result_have_one_id():
+    desk = Desk("openai-chat", KIMI)
+    given = desk.answer(
+        [user("hi")],
+        ThinkingBlock("a"),
+        ToolCallBlock("functions.a_tool_with_a_long_name:0", "r"),
+        ToolCallBlock("functions.a_tool_with_a_long_name:1", "r"),
+    )
+    turn = [dropped(given), *(result(call.id) for call in given.tool_calls)]
+    sent = desk.back([user("hi"), *turn, user("and?"), *turn, user("so?")]).messages
+    (first, results), (second, _) = sent[1:3], sent[4:6]
+    asked = [call.id for call in first.tool_calls]
+    assert asked == [one.call_id for one in results.blocks if isinstance(one, ToolResultBlock)]
+    assert asked == [call.id for call in second.tool_calls]
+    assert asked[0].startswith("functions.")
+
+
 def test_one_record_of_two_calls_is_proven_twice():
     """A client that sends the calls of an answer as two answers, a question between them."""
     desk = Desk()
@@ -435,7 +506,8 @@ def test_one_record_of_two_calls_is_proven_twice():
     one, two = (assistant(call) for call in given.tool_calls)
     attached = desk.back([*talk, one, result(ONE), user("and?"), two, result(TWO)])
     assert thoughts(attached) == [[], []]
-    assert notes(attached) == ("2 answers were sent back with other tool calls: reasoning left out")
+    assert "1 answer was sent back with other tool calls" in notes(attached)
+    assert "1 answer was not found" in notes(attached)
 
 
 # Answers in pieces.
@@ -534,6 +606,14 @@ def test_a_call_that_nobody_knows_belongs_to_no_other_answer():
         attached = desk.back([user("hi"), *row, result(ONE), result(TWO)])
         expected = [(thinking("a"), LOOK), (LIST,)]
         assert answers(attached) == (expected if row[0] is given else expected[::-1])
+
+
+def test_text_between_two_answers_belongs_to_the_first():
+    desk = Desk()
+    one = dropped(desk.answer([user("hi")], thinking("a"), LOOK))
+    two = dropped(desk.answer([user("hi")], thinking("b"), LIST))
+    attached = desk.back([user("hi"), one, assistant(HELLO), two, result(ONE), result(TWO)])
+    assert answers(attached) == [(thinking("a"), HELLO, LOOK), (thinking("b"), LIST)]
 
 
 def test_two_answers_that_nobody_knows_stay_two():
@@ -808,6 +888,28 @@ def test_results_go_under_the_ids_that_an_envelope_gave_its_calls():
     assert results == result("look:0")
     _, results = Desk().back([talk[0], result(TWO)]).messages
     assert results == result(TWO)
+
+
+@pytest.mark.parametrize("origin", [CLAUDE, KIMI])
+def test_results_go_to_their_calls_under_ids_that_the_client_counts_itself(origin):
+    """Anew in each turn, and the last is of an answer that nobody knows."""
+    desk = Desk("openai-chat", origin)
+    sent: list[Message] = []
+    for turn in ("one", "two", "three"):
+        sent.append(user(turn))
+        calls = [ToolCallBlock(f"read:{at}", "read", {turn: at}) for at in range(2)]
+        if turn != "three":
+            desk.answer(sent, thinking(turn), *calls)
+        own = [replace(call, id=f"call_{at}") for at, call in enumerate(calls)]
+        sent += [assistant(*own), *(result(call.id, f"{turn} {call.id}") for call in own)]
+    attached = desk.back(sent)
+    assert [len(some) for some in thoughts(attached)] == [1, 1, 0]
+    names = [call.id for one in attached.messages for call in one.tool_calls]
+    assert names == ["read:0", "read:1"] * 2 + ["call_0", "call_1"]
+    results = [one for message in attached.messages for one in message.blocks]
+    results = [one for one in results if isinstance(one, ToolResultBlock)]
+    assert [one.call_id for one in results] == names
+    assert [one.output for one in results][-1] == "three call_1"
 
 
 def test_of_the_envelopes_of_two_answers_in_one_message_the_first_counts():

@@ -16,7 +16,7 @@ from mull.gateway.anchors import (
     thought_keys,
 )
 from mull.gateway.envelope import Envelopes, Sealed, is_envelope
-from mull.gateway.ids import is_sound, provider_id
+from mull.gateway.ids import is_sound, mint, provider_id
 from mull.gateway.record import Kept
 from mull.gateway.relay import Client, Relay
 from mull.neutral.assemble import tell
@@ -118,6 +118,32 @@ def test_an_id_that_repeats_or_that_clients_rewrite_is_replaced(dialect, prefix)
     assert call.id is not None
     assert call.id.startswith(prefix)
     assert provider_id(call.id) == "functions.read:0"
+
+
+@pytest.mark.parametrize(
+    ("call_id", "sound"),
+    [
+        ("toolu_0123456789abcdef01", True),
+        ("call_aVeryLongNameWithoutNumbers", False),
+        ("call_0123456789", False),
+        ("functions.read:0123456789abcdef", False),
+        ("a1" * 33, False),
+    ],
+)
+def test_an_id_is_kept_that_no_other_call_has_and_that_every_client_takes(call_id, sound):
+    assert is_sound(call_id) == sound
+
+
+@pytest.mark.parametrize("call_id", ["functions.read:0", "functions.ü:1", "x." * 13, "x." * 14, ""])
+def test_a_new_id_is_short_and_says_the_providers_only_if_it_was_not_altered(call_id):
+    made = mint("anthropic", call_id)
+    assert len(made) <= 64
+    if not call_id or len(call_id) > 26:
+        assert provider_id(made) is None
+        return
+    assert provider_id(made) == call_id
+    altered = made[:-4] + ("a" if made[-4] != "a" else "b") + made[-3:]
+    assert provider_id(altered) is None
 
 
 def test_a_call_without_an_id_gets_one():

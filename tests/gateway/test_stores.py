@@ -23,7 +23,7 @@ from effort import tried
 from gateway.stores import KEYS, RECORDS, SCOPES, Contract, Flaky, RespServer, attempt
 from mull.agent.engine import Engine
 from mull.gateway import guard, service, sqlite
-from mull.gateway.anchors import Past
+from mull.gateway.anchors import Past, is_proof
 from mull.gateway.envelope import Envelopes, Sealed
 from mull.gateway.guard import Guarded
 from mull.gateway.key_file import put_first, read_keys
@@ -35,7 +35,7 @@ from mull.gateway.memory import (
     anchor_of,
     record_id,
 )
-from mull.gateway.record import Kept
+from mull.gateway.record import Kept, kept_from, kept_to
 from mull.gateway.relay import Client, Relay
 from mull.gateway.resp import Address, RespClient, RespError, read_address
 from mull.gateway.response_store import ResponseStore, StoredResponse
@@ -43,8 +43,9 @@ from mull.gateway.service import Gateway
 from mull.gateway.sqlite import SqliteMemory
 from mull.gateway.stores import check_stores, open_ledger, open_memory
 from mull.gateway.valkey import Cached
-from mull.neutral.blocks import ThinkingBlock
+from mull.neutral.blocks import TextBlock, ThinkingBlock
 from mull.neutral.errors import ConfigError, RefusedError
+from mull.neutral.events import TextDelta, ToolCallDelta
 from mull.neutral.messages import Origin
 from mull.store.serve import ServeConfig, read_serve
 
@@ -207,6 +208,23 @@ def test_a_store_that_does_not_answer_is_waited_for_once(caplog):
     assert sum("cannot be read" in line for line in said) == 1
     assert any("in time" in line for line in said)
     assert any("can be read again" in line for line in said)
+
+
+def test_a_store_that_fails_does_not_keep_the_gateway_from_ending():
+    """Whatever it is probed with at that moment."""
+
+    async def closed_after(steps: int) -> bool:
+        flaky = Flaky(InProcess())
+        flaky.broken = True
+        store = Guarded(flaky)
+        await attempt(store.keep("", ["k"], b"a"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        done, _ = await asyncio.wait([asyncio.create_task(store.close())], timeout=20)
+        return bool(done)
+
+    for steps in range(12):
+        assert asyncio.run(closed_after(steps))
 
 
 def test_what_is_held_is_removed_in_its_order_when_the_gateway_ends():
@@ -798,6 +816,42 @@ def test_an_error_of_the_store_is_counted_and_fails_no_request(error):
         await gateway.close()
 
     asyncio.run(work())
+
+
+def test_of_a_record_whose_carriers_were_rejected_the_readable_part_is_left():
+    origin, client = Origin("p", "anthropic", "m", "u"), Client("anthropic")
+    kept = Kept(origin, (ThinkingBlock("Hm.", signature="s"), TextBlock("Milk.")))
+
+    async def work():
+        gateway = Gateway(Engine(isolated=True), None, InProcess(), Envelopes(b"mine"))
+        await gateway.memory.keep("", ["k", "l"], kept_to(kept))
+        await gateway.forget(client, [(["k"], kept)])
+        found, _ = await gateway.find("", ["k", "l"])
+        await gateway.close()
+        return {key: kept_from(data) for key, data in found.items()}
+
+    left = Kept(origin, (ThinkingBlock("Hm."), TextBlock("Milk.")))
+    assert asyncio.run(work()) == {"k": left}
+
+
+def test_an_answer_that_broke_off_proves_nothing_by_its_ids():
+    async def work():
+        client = Client("anthropic")
+        origin = Origin("p", "anthropic", "m", "u")
+        gateway = Gateway(Engine(isolated=True), None, InProcess(), envelopes := Envelopes(b"mine"))
+        relay = Relay(client, origin, envelopes, "a")
+        relay.translate(
+            [TextDelta("t", "Milk."), ToolCallDelta("c", "toolu_0123456789abcdef", "f")]
+        )
+        await gateway.remember(SimpleNamespace(client=client, past=Past()), relay, is_whole=False)
+        keys, _ = relay.keep(Past())
+        found, _ = await gateway.find("", keys)
+        await gateway.close()
+        return keys, found
+
+    keys, found = asyncio.run(work())
+    assert [*found] == [key for key in keys if not is_proof(key)]
+    assert 0 < len(found) < len(keys)
 
 
 def test_a_gateway_agrees_on_the_key_of_the_others_as_soon_as_it_can(monkeypatch):

@@ -601,29 +601,32 @@ def test_only_the_removed_clients_records_are_deleted(fresh):
     run(work)
 
 
-def test_an_envelope_of_the_former_holder_is_not_opened(fresh):
+def test_an_envelope_is_opened_for_the_client_that_has_it_and_not_for_the_next_of_its_name(fresh):
     """It is what the client itself holds, so deleting records does not reach it."""
     script = [[Think("The first ann's thought."), Say("Milk.")], *SCRIPT * 3]
+    asked = json.loads(MESSAGES) | {"thinking": {"type": "adaptive"}}
 
     async def work():
         with StrictServer("kimi", script) as server:
             app = on_disk(server.url)
             ann = await asyncio.to_thread(command, "token add ann")
             await asyncio.to_thread(command, "token add bob")
-            first = (await say(app, ann, "/v1/messages", {**json.loads(MESSAGES)})).json
+            content = (await say(app, ann, "/v1/messages", asked)).json["content"]
+            content[0]["thinking"] = ""
             talk = [
-                *json.loads(MESSAGES)["messages"],
-                {"role": "assistant", "content": first["content"]},
+                *asked["messages"],
+                {"role": "assistant", "content": content},
                 {"role": "user", "content": "and?"},
             ]
-            await asyncio.to_thread(command, "token remove ann")
-            second = await asyncio.to_thread(command, "token add ann")
-            body = {**json.loads(MESSAGES), "messages": talk}
-            for block in body["messages"][1]["content"]:
-                if block["type"] == "thinking":
-                    block["thinking"] = ""
-            assert (await say(app, second, "/v1/messages", body)).status == 200
-            assert b"The first ann's thought." not in server.requests[-1].body
+            with closing(sqlite3.connect(data_dir() / STORE_FILE)) as db, db:
+                db.execute("DELETE FROM record")
+            for has_it in (True, False):
+                assert (
+                    await say(app, ann, "/v1/messages", asked | {"messages": talk})
+                ).status == 200
+                assert (b"The first ann's thought." in server.requests[-1].body) == has_it
+                await asyncio.to_thread(command, "token remove ann")
+                ann = await asyncio.to_thread(command, "token add ann")
             await app.close()
 
     run(work)

@@ -84,6 +84,18 @@ def _each(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> An
     return change(made)
 
 
+def _members(one: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The members of an object; none if its client wrote something else there."""
+    held = one.get("properties")
+    return held if isinstance(held, Mapping) else {}
+
+
+def _listed(one: Mapping[str, Any], key: str) -> list[Any]:
+    """A list in a schema; empty if its client wrote something else there."""
+    held = one.get(key)
+    return held if isinstance(held, list) else []
+
+
 def json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema in the form of Google's API, which is a variant of OpenAPI's, as JSON schema. One
     that is JSON schema already stays as it is."""
@@ -184,8 +196,8 @@ def strict_form(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
 
 def _demand(one: dict[str, Any]) -> dict[str, Any]:
     """One schema as strict mode wants it, as far as that only narrows it."""
-    members = one.get("properties", {})
-    required = list(one.get("required", ()))
+    members = _members(one)
+    required = _listed(one, "required")
     one = _typed(one)
     if members:
         wanted = [name for name in members if name in required or _can_be_demanded(members[name])]
@@ -202,7 +214,7 @@ def _demand(one: dict[str, Any]) -> dict[str, Any]:
 def _typed(one: dict[str, Any]) -> dict[str, Any]:
     """With the type of its listed values, which strict mode wants to be named."""
     values = [one["const"]] if "const" in one else one.get("enum")
-    if "type" in one or not isinstance(values, list):
+    if "type" in one or not isinstance(values, list) or not values:
         return one
     found = {_TYPES.get(type(value), "") for value in values}
     return {"type": sorted(found) if len(found) > 1 else found.pop(), **one} if all(found) else one
@@ -211,7 +223,7 @@ def _typed(one: dict[str, Any]) -> dict[str, Any]:
 def _can_be_demanded(member: Any) -> bool:
     if not isinstance(member, Mapping):
         return False
-    kinds = [member, *member.get("anyOf", ())]
+    kinds = [member, *_listed(member, "anyOf")]
     return "default" in member or any(_may_be_null(one) for one in kinds)
 
 
@@ -258,9 +270,11 @@ def is_strict(schema: Mapping[str, Any]) -> bool:
     found: list[bool] = []
 
     def look(one: dict[str, Any]) -> dict[str, Any]:
-        members = one.get("properties", {})
+        members = _members(one)
         is_closed = one.get("additionalProperties") is False
-        is_whole = is_closed and set(one.get("required", ())) == set(members)
+        required = _listed(one, "required")
+        is_whole = is_closed and all(name in required for name in members)
+        is_whole = is_whole and all(name in members for name in map(str, required))
         found.append(
             not one.keys().isdisjoint(("type", "anyOf", "$ref"))
             and ("$ref" not in one or len(one) == 1)
@@ -297,4 +311,4 @@ def with_known_words(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _is_known(name: str, value: Any) -> bool:
     if name == "minItems":
         return value in (0, 1)
-    return name in _KNOWN and (name != "format" or value in _FORMATS)
+    return name in _KNOWN and (name != "format" or str(value) in _FORMATS)

@@ -172,19 +172,31 @@ def attach(
     claims = [
         [*_claims(message, wanted, found)] for message, wanted in zip(messages, keys, strict=True)
     ]
+    opened: set[str] = set()
+
+    def unseal_once(carrier: str) -> Sealed | None:
+        """Opens an envelope, unless another answer has what it holds."""
+        sealed = None if carrier in opened else unseal(carrier)
+        if sealed is None or found.get(answer_key(sealed.answer)) is not None:
+            return None
+        opened.add(carrier)
+        return sealed
+
     for message, wanted, by in zip(messages, keys, _chosen(claims), strict=True):
         if message.role != "assistant":
             made.append(_with_own_ids(message, ids))
             continue
-        if by is not None:
-            kept = records[by.key] = by.kept
-            ids |= kept.ids
-            answer, how = _from_record(message, kept)
+        if by is not None and not by.is_again:
+            records[by.key] = by.kept
+            answer, how = _from_record(message, by.kept)
         else:
-            answer, how = _from_envelopes(message, unseal, unknown)
-            ids |= _moved(message, answer)
-            if how == "unknown" and _has_several((*wanted.row, *wanted.own), found):
+            answer, how = _from_envelopes(message, unseal_once, unknown)
+            if by is not None:
+                blocks = tuple(_renamed(block, by.kept.ids) for block in answer.blocks)
+                answer = replace(answer, blocks=blocks)
+            elif how == "unknown" and _has_several(wanted.own, found):
                 how = "several"
+        ids |= _ids_of(message, answer)
         counts[how] += 1
         made.append(answer)
     return Attached(tuple(made), tuple(_notes(counts)), records)
@@ -206,16 +218,18 @@ def _after_known(
 
 
 class _Claim(NamedTuple):
-    """A record that may be the one of an answer, and the key by which it was found."""
+    """A record that may be the one of an answer, and the key by which it was found. If another
+    answer has the record, only the ids of its calls are used again."""
 
     key: str
     kept: Kept
+    is_again: bool = False
 
 
 def _claims(message: Message, wanted: Wanted, found: Records) -> Iterator[_Claim]:
     """The records that a message may be restored from, best first."""
     proves = any(key.startswith("answer:") for key in wanted.own)
-    for key in (*wanted.own, *wanted.row):
+    for key in wanted.own:
         kept = found.get(key)
         if kept is None or (is_carrier(key) and _thinks_otherwise(message, kept)):
             continue
@@ -247,9 +261,8 @@ def _contradicts(message: Message, kept: Kept) -> bool:
 
 
 def _chosen(claims: Sequence[Sequence[_Claim]]) -> Sequence[_Claim | None]:
-    """For each message, the record to restore it from. A key restores one answer only: the one that
-    proves more, or else the last. A record that another answer has is not meant, unless that is
-    proven; and of several answers to the same words nobody knows which one is."""
+    """For each message, the record that it is. One record restores one answer: the one that proves
+    more, or else the last. Of several answers to the same words nobody knows which one is meant."""
     claimed: dict[str, list[tuple[int, _Claim]]] = {}
     for at, some in enumerate(claims):
         for claim in some:
@@ -261,9 +274,7 @@ def _chosen(claims: Sequence[Sequence[_Claim]]) -> Sequence[_Claim | None]:
         if not left or (len(left) > 1 and is_said(key)):
             continue
         at, claim = left[-1]
-        if id(claim.kept) in taken and not is_proof(key):
-            continue
-        chosen[at] = claim
+        chosen[at] = claim._replace(is_again=id(claim.kept) in taken)
         taken.add(id(claim.kept))
     return chosen
 
@@ -341,9 +352,7 @@ def _joined(
 
 def _together(pieces: Sequence[Wanted]) -> Wanted:
     """The keys of pieces that are one answer."""
-    if len(pieces) == 1:
-        return pieces[0]
-    return Wanted(tuple(key for piece in pieces for key in (*piece.row, *piece.own)))
+    return Wanted(tuple(key for piece in pieces for key in piece.own))
 
 
 def _rows(
@@ -471,13 +480,14 @@ def _is_opaque(message: Message) -> bool:
     return all(isinstance(block, OpaqueBlock) for block in message.blocks)
 
 
-def _moved(before: Message, after: Message) -> dict[str, str]:
-    """The provider's ids of calls whose ids differ, by the key of the client's id."""
+def _ids_of(before: Message, after: Message) -> dict[str, str]:
+    """The ids under which calls are sent, by the keys of the client's. Those of a client that
+    counts them itself belong to its latest answer."""
     calls = before.tool_calls
     if not calls:
         return {}
     pairs = zip(calls, after.tool_calls, strict=True)
-    return {call_key(one.id): other.id for one, other in pairs if one.id != other.id}
+    return {call_key(one.id): other.id for one, other in pairs}
 
 
 def _in_place(

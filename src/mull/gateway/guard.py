@@ -238,10 +238,11 @@ class Guarded:
                 self._index.pop((change.scope, key), None)
 
     async def _recover(self) -> None:
-        """Probe the store until it can be read and written again. The first probe is immediate,
-        because a single slow request may have been the cause."""
+        """Probe the store until it can be read and written again, or is closed: a task group whose
+        task fails just then loses the cancellation. The first probe is immediate, because a single
+        slow request may have been the cause."""
         pause = 0.0
-        while True:
+        while self._recovery is not None:
             await asyncio.sleep(pause)
             pause = min(_LONGEST_PAUSE, pause * 2 or 0.1)
             with suppress(Exception):

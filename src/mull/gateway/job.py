@@ -176,7 +176,8 @@ class Job:
                         if size > MOST_ANSWER:
                             return
             finally:
-                if not self._is_kept and self._relay.upstream.text:
+                begun = self._relay.upstream
+                if not self._is_kept and (begun.text or begun.tool_calls):
                     await self._gateway.remember(self, self._relay, is_whole=False)
 
     async def _answered(self) -> AsyncGenerator[Sequence[Event], None]:

@@ -149,14 +149,15 @@ class _Reader:
             self.conversation.rest[f"{where}.name"] = name
         self.conversation.leave(response, where, "id", "name", "response", "parts")
         media: list[MediaBlock] = []
-        for place, one in objects(response.get("parts") or [], f"{where}.parts"):
+        parts = as_list(response.get("parts") or [], f"{where}.parts")
+        for place, one in objects(parts, f"{where}.parts"):
             if found := self._media(one, place):
                 media.append(found)
             else:
                 self.conversation.rest[place] = one
         text, failed = _outcome(name, response.get("response"))
         given = dict(response)
-        if len(media) == len(response.get("parts") or ()):
+        if len(media) == len(parts):
             given.pop("parts", None)
         wire = {RESULT_KEYS: unread(given, ("id", "name")), **unread(part, ("functionResponse",))}
         result = ToolResultBlock(call_id, text, failed, tuple(media))
@@ -167,9 +168,8 @@ class _Reader:
         if media is not None:
             self.conversation.leave(part, where, *_MEDIA)
             for name in _MEDIA & part.keys():
-                self.conversation.leave(
-                    part[name], f"{where}.{name}", "mimeType", "data", "fileUri"
-                )
+                held = as_object(part[name], f"{where}.{name}")
+                self.conversation.leave(held, f"{where}.{name}", "mimeType", "data", "fileUri")
             media = replace(media, wire=wire_of(DIALECT, leftover(part, write_media(media) or {})))
         return media
 

@@ -248,6 +248,6 @@ _LISTS = (("content", "part", _added_to_part), ("tool_calls", "call", _added_to_
 def _less(part: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
     """A part without these keys."""
     kept = {key: value for key, value in part.items() if key not in rest}
-    if "function" in rest:
+    if "function" in rest and part.get("type") not in _TEXTS:
         kept["function"] = unread(part["function"], tuple(rest["function"]))
     return kept

@@ -113,7 +113,7 @@ class InputItems:
                 content += self._media(block)
             elif isinstance(block, OpaqueBlock) and not _is_item(block):
                 content.append(block.data)
-            elif isinstance(block, OpaqueBlock) and block.data.get("call_id") in self._calls_left:
+            elif isinstance(block, OpaqueBlock) and self._lost_its_call(block):
                 self._left["unpaired"] += 1
             elif isinstance(block, OpaqueBlock):
                 if content:
@@ -122,6 +122,10 @@ class InputItems:
                 yield block.data
         if content or (keys and not blocks):
             yield {"type": "message", "role": role, "content": content, **keys}
+
+    def _lost_its_call(self, block: OpaqueBlock) -> bool:
+        call_id = block.data.get("call_id")
+        return isinstance(call_id, str) and call_id in self._calls_left
 
     def _result(self, block: ToolResultBlock) -> _Item:
         self._left["errors"] += block.is_error
@@ -212,7 +216,7 @@ def _with_extras(item: _Item, extras: Extras, kind: str) -> _Item:
     """An item of an answer, with what its client added to it and to its parts."""
     written = extras.write(item, kind)
     for key in ("summary", "content"):
-        if key in written:
+        if key in item:  # a client may have added one of its own
             parts = extras.parts_of(kind)
             written[key] = [extras.write(part, parts) for part in written[key]]
     return written
