@@ -157,6 +157,14 @@ def test_the_network_is_asked_for_by_the_name_that_was_looked_up(folder):
     assert "[the sandbox denied it the network: www.example.org;" in result.output
 
 
+def test_a_success_without_the_network_it_wanted_is_told(folder):
+    work = Work(folder)
+    result = work.run("getent ahosts www.example.org | cat")
+    assert not result.is_error
+    assert "[the sandbox denied it the network: www.example.org; the user is" in result.output
+    assert "sandbox" not in work.run("echo | cat").output
+
+
 def test_a_temporary_file_of_others_is_asked_for(folder, tmp_path):
     (tmp_path / "build.log").write_text("broken\n")
     work = Work(folder, True)

@@ -54,6 +54,7 @@ _OWN = "MULL_"
 _MOST_ATTEMPTS = 5
 _REFUSED_BEFORE = "the user has refused that before"
 _CONFINED = "[it ran in a sandbox: no network, and only the working folder can be written]"
+_UNASKED = "; the user is asked for it only if the command fails, as with `set -o pipefail`"
 _ALONE = "[it runs in a sandbox without network: only other commands here reach its ports]"
 
 
@@ -251,9 +252,11 @@ class Run(BuiltinTool[RunArguments]):
             notes.append(f"[changed although protected, and not put back: {lost}]")
             cage.warn(f"look at {lost}: changed while {one_line(given.command)} ran in the sandbox")
         changed = [Want("write", name(path), path) for path in checked.put_back]
-        if not attempt.failed:
-            return changed
         assert attempt.report is not None
+        if not attempt.failed:  # the status may be that of the end of a pipe: `curl … | sh`
+            tried = [want.words for want in wants_of("", attempt.report, launch) if want.what]
+            notes.extend(f"[the sandbox denied it {words}{_UNASKED}]" for words in tried)
+            return changed
         guessed = wants_of(attempt.text, attempt.report, launch)
         wants = [want for want in (*changed, *guessed) if want.words not in self._refused]
         if not wants and (guessed or is_denial(attempt.text)):
