@@ -387,6 +387,7 @@ UNUSABLE = [
     (GEMINI, {"functionCall": "id-of-it"}),
     (GEMINI, {"text": 5, "id-of-it": 1}),
     (GEMINI, {"functionResponse": {"name": "id-of-it", "response": {}}}),
+    (GEMINI, {"functionResponse": {}}),
     (CLAUDE, {"text": "id-of-it"}),
     (CLAUDE, {"type": 5, "id": "id-of-it"}),
     (CLAUDE, {"type": "text", "text": ["id-of-it"]}),
@@ -487,6 +488,16 @@ def test_a_signature_of_gemini_that_is_none_is_told_and_not_sent_back(twice, mor
     assert "a signature in the answer cannot be used" in err
     assert "id-of-it" not in sent
     assert "Good." in sent
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("kind", ["inlineData", "executableCode", "aNewKind"])
+def test_an_empty_part_of_gemini_is_not_put_into_the_text_after_it(twice, kind, whole):
+    parts = ({kind: {}}, {"text": "Good."})
+    reply = Reply.json(document(GEMINI, *parts)) if whole else in_pieces(GEMINI, *parts)
+    out, _, sent = twice(GEMINI, reply, 0)
+    assert out == "Good.\n"
+    assert json.loads(sent)[1]["parts"] == list(parts)
 
 
 def test_a_block_of_bedrock_that_holds_two_kinds_is_two(twice):

@@ -208,8 +208,10 @@ class ChunkInterpreter:
             out += self._calls.read(part)
             return
         out += self._calls.close()
-        if isinstance(text, str) or not any(
-            v for k, v in part.items() if k not in ("thought", "thoughtSignature")
+        if isinstance(text, str) or all(
+            v is None or v == ""
+            for k, v in part.items()
+            if k not in ("thought", "thoughtSignature")
         ):
             out += _read_text(part, text or "")
         elif text is not None or "functionResponse" in part:  # a result is never the model's
