@@ -90,6 +90,8 @@ CLAUDE = json.loads(Path("tests/fixtures/claude_tokens.json").read_text(encoding
         ("4.6", "anthropic/claude-opus-4-6"),
         ("4.6", "amazon-bedrock/us.anthropic.claude-haiku-4-5-20251001-v1:0"),
         ("4.6", "openrouter/anthropic/claude-sonnet-4"),
+        ("4.6", "gitlab/duo-chat-haiku-4-5"),
+        ("4.6", "openai-compatible/team-claude-sonnet-4-5"),
         ("4.8", "anthropic/claude-opus-4-7"),
         ("4.8", "anthropic/claude-opus-4-8"),
         ("4.8", "anthropic/claude-sonnet-5-5"),
@@ -98,6 +100,9 @@ CLAUDE = json.loads(Path("tests/fixtures/claude_tokens.json").read_text(encoding
         ("4.8", "amazon-bedrock/us.anthropic.claude-opus-4-8"),
         ("4.8", "openrouter/anthropic/claude-opus-4.8"),
         ("4.8", "github-copilot/claude-opus-4.7"),
+        ("4.8", "gitlab/duo-chat-opus-4-7"),
+        ("4.8", "openai-compatible/team-claude-opus-4-8"),
+        ("4.8", "openai-compatible/opus-5"),
     ],
 )
 def test_claudes_tokens_are_counted_by_vocabulary_and_script(generation, name):
