@@ -432,6 +432,24 @@ def test_thinking_that_nobody_knows_goes_to_no_other_vendor_than_its_clients(cli
     assert upstream == client or not server.refusals
 
 
+NAMELESS = {"candidates": [{"content": {"parts": [{"functionCall": {"name": ""}}]}}]}
+NAMELESS["candidates"][0]["finishReason"] = "STOP"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("client", FOREIGN)
+def test_a_client_is_told_of_a_call_that_is_none(client, stream):
+    path, body = FOREIGN[client]
+    if stream and client == "gemini":
+        path = path.replace("generate", "streamGenerate")
+    body = {"model": "m", "stream": stream, **body}
+    with ScriptedServer(lambda _: Reply.events(NAMELESS)) as server:
+        app = app_for(server.url, model=MODELS["gemini"])
+        answer = once(app, "POST", path, json.dumps(body).encode())
+    assert answer.status == 200
+    assert "answer: a call without a name" in answer.headers["x-mull-notes"]
+
+
 def test_a_request_that_a_fix_sent_to_another_api_is_answered_from_there():
     """Its client gets an envelope, not what only that API understands."""
     text = "This model is only supported in v1/responses and not in v1/chat/completions."

@@ -36,6 +36,7 @@ from mull.neutral.events import (
     ThinkingCarrier,
     ThinkingDelta,
     ToolCallDelta,
+    Warned,
 )
 from mull.neutral.joining import join_deltas
 from mull.neutral.messages import Message
@@ -168,6 +169,9 @@ class Job:
                             continue
                         if isinstance(events[-1], Finished):
                             await self._remember()
+                        if Warned in map(type, events):
+                            said = [one.text for one in events if isinstance(one, Warned)]
+                            self._add_notes(Note("answer", text, warning=True) for text in said)
                         observed.emitted(events)
                         if self._hides_thinking:
                             events = [one for one in events if not isinstance(one, _THINKING)]
