@@ -8,11 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Literal, NamedTuple, TypeAlias
 
-from mull.dialects.traits import DIALECTS, package_of
+from mull.dialects.registry import DIALECTS, codec
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Dialect
 
@@ -98,14 +96,10 @@ class Place(NamedTuple):
     name: str | None = None
 
 
-@cache
 def surface_of(dialect: Dialect) -> Surface | None:
     """The surface of a dialect; None if no client uses it with a server."""
-    name = f"{package_of(dialect)}.surface"
-    if find_spec(name) is None:
-        return None
-    found: Surface = import_module(name).SURFACE
-    return found
+    part = codec(dialect).surface
+    return None if part is None else part.SURFACE
 
 
 @cache
