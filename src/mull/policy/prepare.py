@@ -72,7 +72,7 @@ characters alone."""
 
 class Made(Struct, frozen=True, eq=False):
     """The inputs that a request was prepared from, so that it can be prepared again when more is
-    known about the target. They do not take part in comparisons of requests."""
+    known about the target."""
 
     log: Log
     snapshot: Snapshot
@@ -86,12 +86,6 @@ class Made(Struct, frozen=True, eq=False):
         """The field chosen by the user for sending reasoning back."""
         chosen: str | None = self.snapshot["reasoning.fieldName"]
         return None if "reasoning_field" in self.amendment.without else chosen
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Made)
-
-    def __hash__(self) -> int:
-        return hash(Made)
 
 
 class Prepared(Value, frozen=True):
