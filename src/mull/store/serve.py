@@ -143,9 +143,8 @@ def socket_path(listen: str) -> Path | None:
     if not listen.startswith(_UNIX):
         return None
     path = Path(listen.removeprefix(_UNIX))
-    if (
-        not path.is_absolute() or len(bytes(path)) > 100
-    ):  # the limit is 108 on Linux, less elsewhere
+    # The system's limit is 108 on Linux, and less elsewhere.
+    if not path.is_absolute() or len(bytes(path)) > 100:
         raise ConfigError(
             f"listen cannot be {quote(listen)}: use an absolute path of at most 100 bytes"
         )

@@ -100,9 +100,8 @@ def nearest_effort(case: Case, found: re.Match[str]) -> Mends:
     taught: dict[str, Any] = {"reasoning_options": _options(case.target.facts, effort=listed)}
     if effort == "none":
         taught["can_be_off"] = False
-    guessed = (
-        case.target.compat.thinking_writer == "usual"
-    )  # an endpoint that lists the values accepts them
+    # An endpoint that lists the values accepts them.
+    guessed = case.target.compat.thinking_writer == "usual"
     lesson = Lesson(compat={"thinkingWriter": case.plan.writer} if guessed else {}, facts=taught)
     yield Mend(f"this model has no {effort} level", lesson)
 
