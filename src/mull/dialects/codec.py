@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["Codec"]
 
 
-class Encode(Protocol):
+class EncodePart(Protocol):
     """Writes requests."""
 
     def encode_request(self, request: Request, target: Target, /) -> WireRequest: ...
 
 
-class Decode(Protocol):
+class DecodePart(Protocol):
     """Reads answers."""
 
     @property
@@ -44,14 +44,14 @@ class Decode(Protocol):
         """Reads the chunks of one answer; the second argument is the only reasoning field."""
 
 
-class Replays(Protocol):
+class ReplayPart(Protocol):
     """Says which parts of an answer go back."""
 
     @property
     def REPLAY(self) -> Replay: ...
 
 
-class Answer(Protocol):
+class AnswerPart(Protocol):
     """Writes answers, as a server."""
 
     @property
@@ -66,13 +66,13 @@ class Answer(Protocol):
     def write_error(self, failed: Failed, status: int, /) -> bytes: ...
 
 
-class AskedFor(Protocol):
+class AskedPart(Protocol):
     """Reads requests, as a server."""
 
     def decode_request(self, body: bytes, path: str, headers: Mapping[str, str], /) -> Asked: ...
 
 
-class History(Protocol):
+class HistoryPart(Protocol):
     """Reads the messages of a conversation in this dialect."""
 
     @property
@@ -85,7 +85,7 @@ class History(Protocol):
     ) -> Conversation: ...
 
 
-class Offers(Protocol):
+class SurfacePart(Protocol):
     """What a server offers besides answers."""
 
     @property
@@ -95,11 +95,11 @@ class Offers(Protocol):
 class Codec(NamedTuple):
     """One dialect, both ways."""
 
-    encode: Encode
-    decode: Decode
-    replay: Replays
-    answer: Answer
-    asked: AskedFor
-    history: History
-    surface: Offers | None
+    encode: EncodePart
+    decode: DecodePart
+    replay: ReplayPart
+    answer: AnswerPart
+    asked: AskedPart
+    history: HistoryPart
+    surface: SurfacePart | None
     """None if no client uses the dialect with a server of ours."""
