@@ -86,25 +86,30 @@ _SWITCHES = ("enable_thinking", "thinking")
 
 
 class ThinkingPlan(Value, frozen=True):
-    """What a request asks of the model's thinking.
-
-    `absent` sends nothing, `default` leaves thinking to the model but asks to see it, `on` and
-    `off` are explicit; an `off` that the writer cannot express is still wanted. `effort` is the
-    wire's own word. `budget_field` and `off_type` are the endpoint's names for a budget and for
-    being off, `template` the keywords of its chat template. `thinks` is whether the model may think
-    in its answer: `absent` can mean off, a model that never thinks, or one left to itself, and some
-    endpoints continue thinking when told to stop.
-    """
+    """What a request asks of the model's thinking."""
 
     state: Literal["absent", "default", "on", "off"]
+    """`absent` sends nothing, `default` leaves thinking to the model but asks to see it, `on` and
+    `off` are explicit; an `off` that the writer cannot express is still wanted.
+    """
     writer: WriterName = "none"
+    """The request format that expresses the plan."""
     effort: str | None = None
+    """The wire's own word for how much to think, such as `high`; None sends none."""
     budget: int | None = None
+    """The most tokens the model may think; None sends none."""
     summary: str | None = None
+    """How detailed a summary of the thinking is requested; None requests none."""
     budget_field: str | None = None
+    """The endpoint's name for a budget, where the format itself has none."""
     off_type: str = "disabled"
+    """The endpoint's value of `thinking.type` for being off."""
     template: TemplateWords = TemplateWords()
+    """The keywords of the model's chat template."""
     thinks: bool = True
+    """Whether the model may think in its answer. `absent` can mean off, a model that never thinks,
+    or one left to itself, and some endpoints continue thinking when told to stop.
+    """
 
 
 Fragment: TypeAlias = dict[str, Any]

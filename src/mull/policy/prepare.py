@@ -90,29 +90,43 @@ class Made(Struct, frozen=True, eq=False):
 
 class Prepared(Value, frozen=True):
     """A request with nothing left to decide, and notes about how the user's settings were applied.
-
-    `parts` counts the tokens in the request, `stored` those it would have if nothing were left out,
-    `characters` the total estimated from characters alone. `reported` is the provider's count of
-    the last request, `estimate` the best estimate from both. `usable` is the context window minus
-    the room that the answer needs; None if unknown. `prefix` is a hash of what the answer's
-    thinking will be bound to, for models that bind their thinking to the prompt.
+    All counts are tokens.
     """
 
     made: Made
+    """What it was prepared from, so that it can be prepared again."""
     request: Request
+    """What is to be encoded."""
     target: Target
+    """Where it goes."""
     parts: Parts
+    """mull's own count of what the request holds, by purpose."""
     stored: Parts
+    """What it would hold if nothing in the log were left out."""
     estimate: int
+    """The best estimate of what it holds: mull's count, corrected by the provider's count of the
+    last request.
+    """
     characters: int
+    """What it holds as estimated from characters alone."""
     window: int | None
+    """The context window; None if unknown."""
     usable: int | None
+    """The window without the room that the answer needs; None if unknown."""
     counter: str
+    """The name of the counter that counted `parts`."""
     exact: bool
+    """Whether that counter uses the model's own vocabulary."""
     thinking: str
+    """What becomes of thinking, in words for the user, such as `on` or `10,000 tokens`."""
     notes: tuple[Note, ...] = ()
+    """What was changed or left out, and why."""
     prefix: str | None = None
+    """A hash of what the answer's thinking will be bound to, for models that bind it to the prompt;
+    None for others.
+    """
     reported: int | None = None
+    """The input that the provider counted for the last request; None if it did not report it."""
 
     @property
     def tokens(self) -> int:

@@ -111,20 +111,30 @@ _SWITCHES_BY_WORD: frozenset[WriterName] = frozenset({"openai-effort", "response
 
 
 class Choice(Value, frozen=True):
-    """What to ask for. `silent` is the effect if the request says nothing about it, `name` what a
-    number or word stands for, `explicit` that the number is the user's own.
-    """
+    """How a request is to control thinking."""
 
     state: Literal["absent", "default", "on", "off"]
+    """Whether the request says nothing, asks only to see the thinking, or turns it on or off."""
     silent: str = LEFT
+    """The effect if the request says nothing about thinking, in words for the user."""
     name: str | None = None
+    """What a number or word stands for, in words for the user, such as the level that became a
+    budget.
+    """
     writer: WriterName | None = None
+    """The request format; None is that of the compat row."""
     effort: str | None = None
+    """The endpoint's own word for how much to think; None sends none."""
     budget: int | None = None
+    """The most tokens the model may think; None sends none."""
     explicit: bool = False
+    """Whether the budget is the user's own number."""
     guessed: bool = False
+    """Whether it is unknown how the endpoint controls thinking, so that a usual format is tried."""
     thinks: bool = True
+    """Whether the model may think in its answer."""
     warnings: tuple[str, ...] = ()
+    """What the user should know because it is not as requested."""
 
 
 class _Means(Value, frozen=True):
