@@ -1,6 +1,6 @@
 """Measures the grain of the code in src/: files, functions, imports, names, comments.
 
-`python -m tools.house` (`make house`) prints a table, `--list` the places behind one of its figures.
+`python -m tools.house` (`make house`) prints a table; `--list` prints the places behind a figure.
 No limit is enforced: a figure says where to look.
 """
 
