@@ -24,7 +24,7 @@ from mull.neutral.parameters import said_in
 from mull.neutral.recent import RecentOf
 from mull.neutral.request import NamedTool, Note, Request, RequestOptions
 from mull.neutral.target import Target
-from mull.neutral.thinking import WriterName
+from mull.neutral.thinking import WRITERS
 from mull.policy.answer_format import ask_in_format, format_notes
 from mull.policy.heal.amendment import UNAMENDED, Amendment, amend_messages, amend_options
 from mull.policy.parts import Parts, count_parts
@@ -63,14 +63,12 @@ from mull.settings.presets import preset_values
 
 __all__ = ["LongThought", "Prepared", "prepare", "too_long_text", "uncondensed"]
 
-CHAIN_STARTS_WITH_THOUGHT: frozenset[WriterName] = frozenset({"anthropic-budget"})
-"""Writers whose endpoints reject thinking in a tool chain that began without any."""
 UNSURE, UNSURE_BY_CHARACTERS = 0.8, 0.5
 """The fraction of an unconfirmed estimate that is trusted; the second is for estimates from
 characters alone."""
 
 
-class Made(Struct, frozen=True, eq=False):
+class Made(Struct, frozen=True):
     """The inputs that a request was prepared from, so that it can be prepared again when more is
     known about the target."""
 
@@ -456,7 +454,7 @@ def _name_notes(asked: RequestOptions, sent: RequestOptions) -> list[Note]:
 def _chain_lacks_thought(
     view: LogView, rules: Rules, target: Target, planned: Planned
 ) -> str | None:
-    if planned.plan.writer not in CHAIN_STARTS_WITH_THOUGHT or planned.plan.state != "on":
+    if not WRITERS[planned.plan.writer].chain_starts_with_thought or planned.plan.state != "on":
         return None
     if not target.facts.can_stop_thinking:
         return None
