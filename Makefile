@@ -12,7 +12,7 @@ FORMER = $(wildcard $(VENV)/lib/python3*/site-packages/mull-0*.dist-info)
 # tests start hundreds of processes: compiled once, each starts in half the time
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup test core pythons check flaky judges fuzz attack audit bench fidelity sweep docs pictures demo clean
+.PHONY: help setup test house core pythons check flaky judges fuzz attack audit bench fidelity sweep docs pictures demo clean
 help:
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
 
@@ -65,6 +65,8 @@ test: $(READY) ## everything a change must pass: checks, generated docs, tests
 	@$(MAKE) --no-print-directory check
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 LEAN = $(addprefix -p no:,logging unraisableexception threadexception cov anyio xdist)
+house: $(READY) ## how fine the code is cut: files, functions, imports, names, comments; LIST=once for the places
+	$(BIN)/python -m tools.house $(if $(LIST),--list $(LIST))
 core: $(READY) ## the layers that do no I/O, in seconds: examples only, no properties, none that needs a log
 	$(BIN)/python -m pytest -q -m core $(LEAN) \
 	  $(addprefix tests/,auth dialects history markdown neutral policy settings)

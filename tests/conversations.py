@@ -35,6 +35,13 @@ def snapshot(**values: Any) -> Snapshot:
     return settings.snapshot()
 
 
+def decided(prepared: Any) -> dict[str, Any]:
+    """All that a prepared request decides, without the inputs that it was prepared from."""
+    fields = msgspec.structs.asdict(prepared)
+    del fields["made"]
+    return fields
+
+
 def listed(entries: list[dict[str, Any]] | None) -> Wire | None:
     """What a thought of Chat keeps of `reasoning_details`."""
     return wire_of("openai-chat", {"reasoning_details": entries} if entries else {})

@@ -77,6 +77,12 @@ def test_events_show_their_fields_and_defaults():
     ) in section("ThinkingDelta")
 
 
+def test_docstrings_of_fields_are_a_list():
+    text = section("ThinkingBlock")
+    assert "- `encrypted`: The thinking in encrypted form" in text
+    assert text.index("three states.") < text.index("- `thought`: ") < text.index("has_carrier: ")
+
+
 def test_errors_show_what_they_carry():
     text = section("RefusedError")
     assert "class RefusedError(RemoteError)" in text

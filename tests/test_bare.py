@@ -55,7 +55,7 @@ def bare(code, *words, stdin="", cwd=None):
     return done
 
 
-COMMAND = "from mull.cli.main import entry; entry()"
+COMMAND = "from mull.cli.process import entry; entry()"
 
 
 def test_only_the_screen_mcp_logins_and_adapters_need_more_to_be_imported():

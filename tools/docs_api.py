@@ -20,6 +20,7 @@ from tools.docs_source import (
     Named,
     attributes_of,
     bases_of,
+    documented_fields,
     member_shape,
     members_of,
     public_names,
@@ -174,6 +175,12 @@ def _section(one: Named, anchors: Mapping[str, str]) -> Iterator[str]:
     yield _prose(one.doc, elsewhere)
     if not isinstance(one.node, ast.ClassDef):
         return
+    fields = dict(documented_fields(one.node))
+    others = {name: at for name, at in elsewhere.items() if name not in fields}
+    if fields:
+        yield ""
+    for name, doc in fields.items():
+        yield f"- `{name}`: {_prose(doc, others)}"
     bases = [base for base in bases_of(one.node, one.module) if base in HOME]
     if bases and members and one.module != ERRORS:
         named = ", ".join(f"[`{base}`](#{anchors[base]})" for base in bases)

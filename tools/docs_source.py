@@ -11,15 +11,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from inspect import cleandoc
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import mull
 
 __all__ = [
-    "ERRORS", "HOME", "PUBLIC", "Function", "Named", "attributes_of", "bases_of", "member_shape",
-    "members_of", "public_names", "shape_of",
+    "ERRORS", "HOME", "PUBLIC", "Function", "Named", "attributes_of", "bases_of",
+    "documented_fields", "member_shape", "members_of", "public_names", "shape_of",
 ]  # fmt: skip
 
 PUBLIC: Mapping[str, str] = vars(mull)["_PUBLIC"]
@@ -149,6 +149,17 @@ def _class(node: ast.ClassDef, module: str) -> Iterator[str]:
         for field in fields:
             default = "" if field.value is None else f" = {_default(field.value)}"
             yield f"    {ast.unparse(field.target)}: {_spelt(field.annotation, module)}{default}"
+
+
+def documented_fields(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """The fields with a docstring below them, and that docstring."""
+    for field, below in pairwise(node.body):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(doc))),
+            ):
+                yield name, cleandoc(doc)
 
 
 def _is_for_users(made: Function, module: str) -> bool:

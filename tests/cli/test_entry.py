@@ -72,7 +72,7 @@ def test_what_waits_for_the_end_of_the_program_is_done():
     code = (
         "import atexit, sys; atexit.register(print, 'last words');"
         "sys.argv = ['mull', '--version'];"
-        "from mull.cli.main import entry; entry()"
+        "from mull.cli.process import entry; entry()"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
@@ -86,7 +86,7 @@ def test_a_thread_that_still_works_is_waited_for():
         "threading.Thread(target=lambda: (gate.wait(5), print('done'))).start();"
         "import threading as t; t._register_atexit(gate.set);"
         "sys.argv = ['mull', '--version'];"
-        "from mull.cli.main import entry; entry()"
+        "from mull.cli.process import entry; entry()"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True

@@ -16,6 +16,7 @@ ROOT = Path(mull.__file__).parent
 NAMING = {
     "adapters/openai_agents.py": "the two APIs between which the Agents SDK stands",
     "dialects/batch_api.py": "a batch API that is called like its provider",
+    "dialects/registry.py": "the codec of each, for type checkers",
     "neutral/target.py": "the same, for type checkers",
     "neutral/messages.py": "the list of names, for type checkers",
     "dialects/openai_chat/__init__.py": "the other API of its provider",

@@ -56,7 +56,8 @@ from answers import (
 )
 from conversations import wired
 from effort import tried
-from mull.dialects.serving import answer_writer, server_codec, write_answer, write_failure
+from mull.dialects.registry import codec
+from mull.dialects.serving import answer_writer, write_answer, write_failure
 from mull.dialects.writer import About
 from mull.neutral.assemble import assemble, tell
 from mull.neutral.blocks import (
@@ -287,7 +288,7 @@ def test_a_failure_has_the_shape_and_status_of_its_dialect(dialect):
         assert status == 429
         (failed,) = [e for e in read(body, target_of(dialect)) if isinstance(e, Failed)]
         assert failed.text == "slow down"
-        assert server_codec(dialect).statuses.status(failed.code) == 429
+        assert codec(dialect).answer.STATUSES.status(failed.code) == 429
 
 
 @pytest.mark.parametrize(

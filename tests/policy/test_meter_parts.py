@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations import ELSEWHERE, plain_turn, snapshot, target, thought, tool_turn
+from conversations import ELSEWHERE, decided, plain_turn, snapshot, target, thought, tool_turn
 from conversations import messages as any_message
 from mull.history.log import Condensed, Log, Summary, Undone
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolCallBlock, ToolResultBlock
@@ -74,7 +74,7 @@ def test_any_records_step_by_step_give_what_a_new_log_gives(history, chosen, dat
             growing.add(data.draw(some_record(growing)))
         now = snapshot(**chosen[at % len(chosen)])
         fresh = Log(records=list(growing))
-        assert prepare(growing, now, NEEDS) == prepare(fresh, now, NEEDS)
+        assert decided(prepare(growing, now, NEEDS)) == decided(prepare(fresh, now, NEEDS))
 
 
 def some_record(log):

@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations import ELSEWHERE, plain_turn, snapshot, target, thought, thoughts, tool_turn
+from conversations import (
+    ELSEWHERE,
+    decided,
+    plain_turn,
+    snapshot,
+    target,
+    thought,
+    thoughts,
+    tool_turn,
+)
 from conversations import messages as any_message
 from mull.history.log import Entry, Log
 from mull.neutral.blocks import OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock, Wire
@@ -299,7 +308,7 @@ def test_closed_calls_are_warned_of_until_the_user_has_seen_the_next_answer():
 def test_messages_of_words_alone_are_viewed_as_a_closer_look_would_view_them(log, where, handoff):
     def view():
         try:
-            return prepare(Log(log), snapshot(handoff=handoff), where)
+            return decided(prepare(Log(log), snapshot(handoff=handoff), where))
         except MullError as error:
             return str(error)
 

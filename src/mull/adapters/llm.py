@@ -69,16 +69,24 @@ class _Shared:
     model_id: str
 
     class Options(llm.Options):  # type: ignore[misc,unused-ignore]
-        """What `-o` takes."""
+        """What `-o` takes. The descriptions are what `llm models --options` prints."""
 
         reasoning_effort: str | None = Field(description="How much to think", default=None)
+        """A level of mull, such as `low` or `none`; None leaves it to the settings."""
         thinking_budget: int | None = Field(description="Tokens for thinking", default=None)
+        """The setting `reasoning.maxTokens`; None leaves it to the settings."""
         max_tokens: int | None = Field(description="Tokens of the answer", default=None)
+        """Thinking counts as a part of the answer."""
         temperature: float | None = Field(description="0 is the least random", default=None)
+        """Most providers accept 0 to 2, some only 0 to 1."""
         top_p: float | None = Field(description="Nucleus sampling, 0 to 1", default=None)
+        """The share of likely tokens that the next one is chosen from."""
         top_k: int | None = Field(description="Sample from this many tokens", default=None)
+        """How many of the most likely tokens the next one is chosen from."""
         seed: int | None = Field(description="For repeatable answers", default=None)
+        """Left out for providers that know no seed."""
         stop: str | None = Field(description="Text that ends the answer", default=None)
+        """Only one text can be given."""
 
     def __init__(self, name: str | None) -> None:
         self._name = name

@@ -24,9 +24,8 @@ _ROWS = {
 
 def docstring(plain: Callable[..., Any]) -> str:
     """The docstring of a function; of a callable object, its own or that of its class."""
-    if (
-        inspect.ismethod(plain) and plain.__name__ == "__call__"
-    ):  # otherwise Python's own would be inherited
+    if inspect.ismethod(plain) and plain.__name__ == "__call__":
+        # Without this, Python's own text about calling would be inherited.
         own = getattr(plain.__self__, "__dict__", {}).get("__doc__")
         return inspect.cleandoc(own or plain.__doc__ or type(plain.__self__).__doc__ or "")
     return inspect.getdoc(plain) or ""

@@ -34,27 +34,38 @@ __all__ = ["Opening", "find_session", "open_kept", "open_session", "open_session
 
 
 class Opening(Value, frozen=True):
-    """Which session to open, and with what.
-
-    Given values override stored ones, and are stored; with `profile`, so is the engine's profile.
-    `goes_on` means that an existing session of the given `name` is continued. `base` is the system
-    prompt if neither a prompt nor tools are given. `layers` are the settings of a session that the
-    new one is like. A single question (`kind`) that is continued as a conversation becomes one.
-    """
+    """Which session to open, and with what. Given values override stored ones, and are stored."""
 
     folder: str
+    """The folder that the session belongs to; its tools work there."""
     reference: str | None = None
+    """The session to continue, by its id, the beginning of its id, or its name."""
     last: bool = False
+    """Whether to continue the last session of the folder."""
     name: str | None = None
+    """The name of a new session."""
     goes_on: bool = False
+    """Whether an existing session of that name is continued."""
     model: str | None = None
+    """The model, as `-m` takes it; None keeps the stored or configured one."""
     base_url: str | None = None
+    """The address to use instead of the provider's."""
     system: str | None = None
+    """The system prompt; None keeps the stored one."""
     base: str = ""
+    """The system prompt if neither a prompt nor tools are given."""
     settings: Mapping[str, Any] = {}
+    """Settings by key, such as `reasoning.effort`."""
     profile: bool = False
+    """Whether the engine's profile was named for this session, so that it goes before what is
+    stored.
+    """
     layers: Settings | None = None
+    """The settings of a session that the new one is like; None builds them from what is said and
+    stored.
+    """
     kind: SessionKind = "conversation"
+    """What is opened. A single question that is continued as a conversation becomes one."""
 
 
 def find_session(store: SessionStore, opening: Opening) -> SessionInfo | None:

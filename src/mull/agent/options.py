@@ -44,35 +44,50 @@ __all__ = [
 
 
 class RequestParameters(TypedDict, total=False):
-    """What shapes one request. None is the same as not given.
-
-    `tool_choice` is `auto`, `none`, `required`, or the name of the tool that must be called.
-    `schema` is the type or JSON schema of the answer: it is parsed into `Result.value`. `timeout`
-    is in seconds, for the request and its retries. The fields of `extra_body` are merged into the
-    body as it is sent, over everything else; `extra_headers` are sent along with the others, and
-    `extra_query` at the end of the address (`{"api-version": "2024-10-21"}`). A turn's own are
-    merged with those of its conversation, and win.
+    """What shapes one request. None is the same as not given. `extra_body`, `extra_headers` and
+    `extra_query` of a turn are merged with those of its conversation, and win.
     """
 
     max_tokens: int | None
+    """The most tokens the answer may have, thinking included."""
     temperature: float | None
+    """How random the answer is: 0 is the least random, most providers accept up to 2."""
     top_p: float | None
+    """Nucleus sampling: tokens are chosen from the most likely ones that make up this share (0 to
+    1).
+    """
     top_k: int | None
+    """Tokens are chosen from this many of the most likely ones."""
     presence_penalty: float | None
+    """Discourages tokens that have occurred at all; usually -2 to 2."""
     frequency_penalty: float | None
+    """Discourages tokens in proportion to how often they have occurred; usually -2 to 2."""
     seed: int | None
+    """A number that makes answers repeatable, as far as the provider supports it."""
     stop: str | Sequence[str] | None
+    """A text, or several, that ends the answer where the model writes it."""
     tool_choice: Literal["auto", "none", "required"] | str | None
+    """`auto`, `none`, `required`, or the name of the tool that must be called."""
     parallel_tool_calls: bool | None
+    """Whether an answer may contain several tool calls."""
     verbosity: Literal["low", "medium", "high"] | str | None
+    """How long answers should be: `low`, `medium` or `high`; only some endpoints know it."""
     user: str | None
+    """An id of your end user, for the provider's records."""
     metadata: Mapping[str, Any] | None
+    """Labels that the provider stores with the request."""
     cache_key: str | None
+    """A name by which the provider groups requests that share a prompt cache."""
     schema: Any
+    """The type or JSON schema of the answer: it is parsed into `Result.value`."""
     timeout: float | None
+    """The seconds for a request and its retries."""
     extra_body: Mapping[str, Any] | None
+    """Fields that are merged into the body as it is sent, over everything else."""
     extra_headers: Mapping[str, str] | None
+    """Headers that are sent along with the others."""
     extra_query: Mapping[str, str | int | float | bool] | None
+    """What is added at the end of the address, such as `{"api-version": "2024-10-21"}`."""
 
 
 class TurnParameters(RequestParameters, total=False):
@@ -85,20 +100,28 @@ class TurnParameters(RequestParameters, total=False):
 
 
 class ReachOptions(ConnectionOptions, total=False):
-    """How models are reached.
-
-    `key`, `base_url`, `headers`, `dialect` and `compat` apply to the provider of the first model,
-    `keys` to others. `limits` are the time limits and retries of a request.
+    """How models are reached. `key`, `base_url`, `headers`, `dialect` and `compat` apply to the
+    provider of the first model.
     """
 
     key: Key | None
+    """An API key, or a function that returns one; None finds it in the environment or where `mull
+    keys` stored it.
+    """
     keys: Mapping[str, Key] | None
+    """Keys for other providers, by provider."""
     base_url: str | None
+    """The address to use instead of the provider's, such as `http://localhost:8000/v1`."""
     headers: Mapping[str, str] | None
+    """Headers for every request to the provider."""
     dialect: Dialect | None
+    """The wire format to speak, if the catalog does not know the address."""
     compat: Mapping[str, Any] | None
+    """How the endpoint departs from its dialect, in the keys of compat rows."""
     limits: "ExchangeOptions | None"
+    """The time limits and retries of a request."""
     engine: "Engine | None"
+    """The engine to use instead of the shared one."""
 
 
 class CompleteOptions(RequestParameters, ReachOptions, total=False):

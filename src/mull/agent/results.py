@@ -18,33 +18,42 @@ __all__ = ["Result", "result_of"]
 
 
 class Result(Value, frozen=True):
-    """An answer: its text and thinking, how it ended, and what it cost.
-
-    `message` is the last answer, `messages` everything the turn added (including tool rounds).
-    `usage` sums all requests of the turn; a count is unknown if one of them did not report it.
-    `cost` is their price in dollars by the catalog; None if a price or a count is unknown. `value`
-    is the answer to a question with a `schema`; if the model gave it through a tool call, that call
-    is JSON text in `message`. `request_id` is the provider's id of the last request, `rate_limit`
-    what it then said is left of the account's limits. The turn took `seconds`; the first piece of
-    its first answer came after `first_seconds`. An answer that a failure ended has that as its
-    `error`, as it would have been raised before the answer began.
-    """
+    """An answer: its text and thinking, how it ended, and what it cost."""
 
     text: str
+    """The text of the last answer."""
     thinking: str
+    """The readable thinking of all answers of the turn; empty if there was none."""
     status: Status
+    """How the last answer ended: "complete", or why it did not end as it should."""
     usage: Usage | None
+    """The sum of all requests of the turn; a count is unknown (None) if one of them did not report
+    it.
+    """
     notes: tuple[Note, ...]
+    """What mull changed or left out of requests, and why."""
     message: Message
+    """The last answer. If the value came through a tool call, that call is JSON text in it."""
     messages: tuple[Message, ...]
+    """Everything that the turn added, including tool rounds."""
     model: str
+    """The model that answered, as `provider/model`."""
     value: Any = None
+    """The answer to a question with a `schema`; None without one."""
     cost: float | None = None
+    """The price of all requests in dollars, by the catalog; None if any part of it is unknown."""
     request_id: str | None = None
+    """The provider's id of the last request."""
     seconds: float | None = None
+    """How long the turn took."""
     first_seconds: float | None = None
+    """The seconds until the first piece of the first answer."""
     rate_limit: RateLimit | None = None
+    """What the last response said is left of the account's limits."""
     error: RemoteError | None = None
+    """The failure that ended the answer, as it would have been raised before the answer began; None
+    if none did.
+    """
 
     @property
     def tool_calls(self) -> tuple[ToolCallBlock, ...]:

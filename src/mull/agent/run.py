@@ -118,21 +118,26 @@ if TYPE_CHECKING:
 
 
 class Situation(Struct, frozen=True):
-    """Where a request goes and what shapes it, at this moment.
-
-    With `interactive`, the user may end thinking early; `end_thought` makes the endpoint do so, if
-    it can. The `amendment` is what a request that was too long has taught.
-    """
+    """Where a request goes and what shapes it, at this moment."""
 
     target: Target
+    """The model, and the endpoint it is at."""
     snapshot: Snapshot
+    """The settings in effect."""
     options: RequestOptions
+    """The parameters of the request, its system prompt and the tools offered."""
     counter: Counter
+    """The counter of the model's tokens."""
     send: Send
+    """Sends the request and yields the events of its answer."""
     tools: Mapping[str, RunnableTool] = {}
+    """The tools that mull runs, by name; empty leaves all calls to the caller."""
     interactive: bool = False
+    """Whether the user may end thinking early."""
     end_thought: Callable[[str], Coroutine[Any, Any, bool]] | None = None
+    """Makes the endpoint end the thinking of the answer with this id; None if it cannot."""
     amendment: Amendment = UNAMENDED
+    """What a request that was too long has taught."""
 
     def prepared(self, log: Log) -> Prepared:
         """The request for this log, counted with the model's own counter."""
@@ -172,51 +177,78 @@ async def _nothing_new() -> bool:
 
 
 class Turn(Struct):
-    """What a turn needs, and what it produces: the messages it added and its notes.
-
-    `now` is the situation of the current request, initially that of the first one. `inspect`
-    queries the model's server and returns whether that is news. `overflow` is what was learnt from
-    a request `rejected` for its length, until one is answered; a turn that ends `too_long` has
-    nothing left that could be sent. `task` is where it runs, if it is a stream's. `steering`
-    contains the user's messages sent meanwhile: they are sent with the next tool results, and stay
-    here if there are none. `heard` is when the endpoint's last byte arrived, by the monotonic
-    clock, or when it was asked; None while nothing is awaited. An answer in a `shape` has a
-    `value`; `costs` are those of the answers, in dollars, and `waits` the seconds until the first
-    piece of each. The turn took `seconds`. Tools get the `context`.
-    """
+    """What a turn needs, and what it produces: the messages it added and its notes."""
 
     log: Log
+    """The conversation; its last message starts the turn."""
     situation: Callable[[], Situation]
+    """Determines where the next request goes: settings and model may change during a turn."""
     now: Situation
+    """The situation of the current request, initially that of the first one."""
     inspect: Callable[[], Awaitable[bool]] = _nothing_new
+    """Queries the model's server; returns whether what it says is new."""
     approve: Approve | None = None
+    """Decides on tool calls; None runs them without asking."""
     shorten: Callable[[], Shorten | None] = lambda: None
+    """Returns what shortens a request that is too long; None if nothing may."""
     recorder: Recorder | None = None
+    """Stores what happens as it happens; None keeps it only in memory."""
     limits: Limits = LIMITS
+    """How often the turn may repeat things."""
     debug: bool = False
+    """Whether to look for signs of trouble in each answer."""
     hub: Hub = field(default_factory=Hub)
+    """Passes events on to those who follow the turn."""
     messages: list[Message] = field(default_factory=list)
+    """The messages that the turn has added."""
     steering: deque[Message] = field(default_factory=deque)
+    """Messages the user sent meanwhile. They are sent with the next tool results, and stay here if
+    there are none.
+    """
     notes: list[Note] = field(default_factory=list)
+    """What the user should know, each kind once."""
     prepared: Prepared | None = None
+    """The last request; None before the first one."""
     progress: Progress = _BEGINNING
+    """The state of the turn, and its counts."""
     cut: Cut | None = None
+    """Why the thinking of the last answer was stopped, and how it had been planned. None unless the
+    answer is still to be requested.
+    """
     hurry: Hurry | None = None
+    """What can end the thinking of the current answer; None if nothing can."""
     overflow: Amendment = UNAMENDED
+    """What was learnt from a request that was rejected for its length, until one is answered."""
     rejected: tuple[TooLongError, int] | None = None
+    """That rejection, and the length of the log at that time."""
     too_long: bool = False
+    """Whether nothing is left that could be sent."""
     error: BaseException | None = None
+    """What ended the turn, if it raised."""
     task: asyncio.Task[Any] | None = None
+    """The task it runs in, if it is a stream's."""
     heard: float | None = None
+    """When the endpoint's last byte arrived, or when it was asked, by the monotonic clock; None
+    while nothing is awaited.
+    """
     context: Any = None
+    """What tools get as `ToolContext.deps`."""
     shape: Shape | None = None
+    """The type or schema that the answer must have; None for none."""
     value: Any = None
+    """The answer as that type; None until it is there."""
     answer: Answer | None = None
+    """The answer that is arriving, or the last one."""
     started: Started | None = None
+    """The first event of the last answer, with its ids and rate limits."""
     failed: Failed | None = None
+    """The failure that ended the last answer, if one did."""
     costs: list[float | None] = field(default_factory=list)
+    """The price of each answer in dollars; None if unknown."""
     waits: list[float | None] = field(default_factory=list)
+    """The seconds until the first piece of each answer; None if there was none."""
     seconds: float | None = None
+    """How long the turn took; None while it runs."""
 
     def add(self, record: Record) -> None:
         """Append a record to the log, and store it."""

@@ -87,22 +87,24 @@ class ThoughtStopped(Exception):
 
 
 class Limits(Value, frozen=True):
-    """How often a turn may repeat what could otherwise go on forever.
-
-    Per turn: `rounds` of tools, `nudges` for an answer, `corrections` of one that does not match
-    its schema, thinking that is `overdue`. Per round: stopped thinking (`hurries`), for whatever
-    reason. Per request: shortening it first (`shortenings`: compression, and condensing beside it),
-    rejections for its length after which it is shortened (`overflows`), and fixes (`heals`).
-    """
+    """How often a turn may repeat what could otherwise go on forever."""
 
     rounds: int = 50
+    """The most rounds of tools in a turn."""
     nudges: int = 1
+    """How often per turn a model that did not answer may be asked again."""
     corrections: int = 1
+    """How often per turn an answer that does not match its schema may be asked for again."""
     overdue: int = 1
+    """How often per turn thinking may be stopped at its time limit."""
     hurries: int = 1
+    """How often per round thinking may be stopped, for whatever reason."""
     shortenings: int = 2
+    """How often one request may be shortened before it is sent: compressed or condensed."""
     overflows: int = 1
+    """How often one request may be shortened after it was rejected for its length."""
     heals: int = 1
+    """How often one request may be fixed after a rejection."""
 
     @property
     def requests(self) -> int:
@@ -113,19 +115,26 @@ class Limits(Value, frozen=True):
 
 
 class Progress(Value, frozen=True):
-    """The state of a turn. `round` counts requests answered with tool calls, plus one; `hurries`
-    belongs to the round, `shortenings`, `overflows` and `heals` to the request.
-    """
+    """The state of a turn, and how often it has done what `Limits` limits."""
 
     state: State = "idle"
+    """What the turn is doing."""
     round: int = 0
+    """The requests answered with tool calls, plus one; 0 before the turn begins."""
     nudges: int = 0
+    """In this turn, how often the model was asked again because it did not answer."""
     corrections: int = 0
+    """In this turn, how often an answer was asked for again because it did not match its schema."""
     overdue: int = 0
+    """In this turn, how often thinking reached its time limit."""
     hurries: int = 0
+    """In this round, how often thinking was stopped."""
     shortenings: int = 0
+    """For this request, how often it was shortened before it was sent."""
     overflows: int = 0
+    """For this request, how often it was rejected for its length."""
     heals: int = 0
+    """For this request, how often it was fixed after a rejection."""
 
 
 _COUNTED: Mapping[Signal, tuple[tuple[str, str], ...]] = {

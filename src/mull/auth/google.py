@@ -42,18 +42,26 @@ _ENDPOINT = pattern(r"https://[^\s/?#@]+/[^\s?#]*|http://(?:127\.0\.0\.1|localho
 
 
 class Grant(Struct, frozen=True):
-    """What a token is traded for. `secret` is a refresh token, or the private key of a service
-    account; `place` says where it was found."""
+    """What a token is traded for."""
 
     kind: str
+    """The `type` in the file: `authorized_user` or `service_account`."""
     secret: Secret
+    """A refresh token, or the private key of a service account."""
     client: str
+    """The id of the OAuth client, or the address of the service account."""
     token_url: str = _TOKEN_URL
+    """Where the token is fetched."""
     client_secret: Secret | None = None
+    """The secret of the OAuth client; None for a service account."""
     key_id: str | None = None
+    """The id of a service account's key; None if the file names none."""
     project: str | None = None
+    """The Google Cloud project that the file names; None if it names none."""
     quota_project: str | None = None
+    """The quota project that the file names; it replaces a missing `project`."""
     place: str = ""
+    """The file in which it was found."""
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -71,18 +71,24 @@ class Header(Struct, frozen=True):
 class Provider(Struct, frozen=True, dict=True):
     """One provider; its models are raw JSON until they are asked for, and each of them until it is
     looked up.
-
-    `dialect` is for providers that a user adds: models.dev names an npm package instead.
     """
 
     id: str
+    """The id of the provider in names of models, such as `anthropic`."""
     name: str
+    """The provider's display name, such as `Anthropic`."""
     env: tuple[str, ...] = ()
+    """The environment variables that may hold its API key, in the order in which they are tried."""
     npm: str | None = None
+    """The npm package by which models.dev says how to speak to it; the dialect follows from it."""
     api: str | None = None
+    """Its base URL; None if neither models.dev nor mull's own rows have one."""
     doc: str | None = None
+    """The URL of its documentation."""
     dialect: Dialect | None = None
+    """The dialect of a provider that the user adds; None derives it from `npm`."""
     raw: Raw = field(default=Raw(b"{}"), name="models")
+    """The JSON object of its models, by id."""
 
     @cached_property
     def models(self) -> Mapping[str, Raw]:

@@ -15,11 +15,10 @@ TYPE_CHECKING = False  # without importing typing, so that `mull --version` is f
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
-    from typing import NoReturn
 
     from mull.neutral.errors import MullError
 
-__all__ = ["COMMANDS", "OPTIONS_OF_A_PROMPT", "entry", "main", "parse", "parser_of"]
+__all__ = ["COMMANDS", "OPTIONS_OF_A_PROMPT", "main", "parse", "parser_of"]
 
 COMMANDS = {
     "chat": ("mull.cli.chat", "talk with a model in the terminal; the same as mull alone"),
@@ -62,30 +61,6 @@ mull keeps a model's thinking. Without a command it starts a conversation in the
 the options are those of the conversation."""
 EXIT_INTERRUPTED = 130
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_YOUNG = 100_000
-"""Objects between two garbage collections: more than a question makes, which collects nothing."""
-
-
-def entry() -> NoReturn:
-    """Run the command line as a program of its own, and exit."""
-    import gc
-    import os
-
-    gc.set_threshold(_YOUNG)
-    status = main()
-    threads = sys.modules.get("threading")
-    if threads is not None and threads.active_count() > 1:
-        sys.exit(status)
-    # shutting down the interpreter takes longer than an answer; the system frees everything at once
-    import atexit
-
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            status = status or 1
-    os._exit(status)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -105,8 +80,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = EXIT_INTERRUPTED
     finally:
         _end_prompt()
-    if status == EXIT_INTERRUPTED:
-        _end_at_once()
     return status
 
 
@@ -252,13 +225,6 @@ def _columns() -> int:
         return os.get_terminal_size(sys.__stdout__.fileno()).columns if sys.__stdout__ else 80
     except (OSError, ValueError):
         return 80
-
-
-def _end_at_once() -> None:
-    """A second Ctrl-C must not show a traceback of the ending interpreter."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _forget_stdout() -> None:

@@ -93,24 +93,26 @@ if TYPE_CHECKING:
 
 
 class Access(Struct, frozen=True):
-    """How one target is reached. `headers` have lower-case names; these and `query`, which goes to
-    the end of each address, may hold secrets.
-
-    With `login`, the key is that login's and has to be traded for a session's token first. With
-    `fetch`, the key is asked for when a request goes out. Where there is no key, a `cloud` login
-    may stand for it: keys that sign each request, in `region`, or what a token is traded for.
-    `client` carries its requests, where that is not the engine's own.
-    """
+    """How one target is reached. Its headers and query may contain secrets."""
 
     base_url: str
+    """The address that the paths of requests are appended to."""
     key: Secret | None = None
+    """The API key, or that of `login`; None if there is none."""
     headers: Mapping[str, str] = {}
+    """The user's own headers, with lower-case names."""
     login: str | None = None
+    """The provider whose login the key belongs to: it is traded for a session's token first."""
     fetch: Callable[[], str | Awaitable[str]] | None = None
+    """Returns the key when a request is sent; None if the key is known or there is none."""
     cloud: CloudLogin | None = None
+    """What replaces the key in a cloud: keys that sign requests, or what a token is traded for."""
     region: str | None = None
+    """The region that such keys sign for."""
     client: Client | None = None
+    """What carries the requests; None is the engine's own client."""
     query: Mapping[str, str] = {}
+    """What is added at the end of each address."""
 
     @property
     def secrets(self) -> tuple[str, ...]:

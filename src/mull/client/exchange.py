@@ -31,7 +31,7 @@ from mull.client.retry import Retry, RetryRules, Stop, decide
 from mull.client.secrets import scrub, secrets_in
 from mull.client.transport import HttpRequest, host_of
 from mull.dialects.decoder import Decoder
-from mull.dialects.registry import decoder, encode_request, load_decoder
+from mull.dialects.registry import codec, decoder, encode_request
 from mull.neutral.errors import (
     NetworkError,
     RemoteError,
@@ -149,7 +149,7 @@ async def exchange(
     way = way if aid.enter is None else await aid.enter(way)
     run = _Run(prepared, way, options, clock, aid.heal, sending)
     # imported while the connection is being made
-    running_loop().call_soon(load_decoder, prepared.target.dialect)
+    running_loop().call_soon(getattr, codec(prepared.target.dialect), "decode")
     while True:
         gate = options.gate
         ticket = _UNLIMITED if gate is None else await run.admitted(gate)

@@ -29,19 +29,24 @@ _TOKEN = "mull"
 
 
 class BatchState(Value, frozen=True):
-    """How far a batch is at the provider: its own word for it, and its counts.
-
-    `files` are the paths of its results, when it `is_over`. `problem` is why none of it was done.
-    """
+    """How far a batch is at the provider."""
 
     id: str
+    """The provider's id of the batch."""
     status: str
+    """The provider's own word for its state, such as `in_progress`."""
     is_over: bool = False
+    """Whether the provider has finished with it, answered or not."""
     total: int = 0
+    """How many requests it has; 0 until the provider has counted them."""
     done: int = 0
+    """How many requests have been answered."""
     failed: int = 0
+    """How many requests failed, were cancelled or expired."""
     files: tuple[str, ...] = ()
+    """The paths below the base URL at which results can be fetched."""
     problem: str | None = None
+    """Why none of the requests was done; None if the batch did not fail as a whole."""
 
 
 class Outcome(Value, frozen=True):

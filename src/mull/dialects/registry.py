@@ -1,10 +1,15 @@
-"""Finds the codec of a dialect by its name. Each is imported on first use."""
+"""Finds the codec of a dialect by its name, and uses it as a client does.
+
+The type checker sees the `CODEC` of each package, with all its parts. The program imports a part
+when it first needs it: a question needs three of the seven.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -18,33 +23,64 @@ from mull.neutral.messages import Dialect
 from mull.neutral.request import Request, WireRequest
 from mull.neutral.target import Target
 
-if TYPE_CHECKING:
-    from mull.dialects.decoder import Interpreter
-
 __all__ = [
     "DIALECTS",
+    "codec",
     "decode_response",
     "decoder",
     "encode_request",
     "interpreter_of",
-    "load_decoder",
-    "module_of",
     "replay",
     "seals",
 ]
 
+if TYPE_CHECKING:
+    from typing import assert_never
 
-@cache
-def module_of(dialect: Dialect, name: str) -> ModuleType:
-    """A module of a dialect's package."""
-    return import_module(f"{package_of(dialect)}.{name}")
+    from mull.dialects import anthropic, bedrock_converse, gemini, openai_chat, openai_responses
+    from mull.dialects.codec import Codec
+    from mull.dialects.decoder import Interpreter
+
+    def codec(dialect: Dialect) -> Codec:
+        """The codec of a dialect."""
+        match dialect:
+            case "openai-chat":
+                return openai_chat.CODEC
+            case "openai-responses":
+                return openai_responses.CODEC
+            case "anthropic":
+                return anthropic.CODEC
+            case "gemini":
+                return gemini.CODEC
+            case "bedrock-converse":
+                return bedrock_converse.CODEC
+            case _:
+                assert_never(dialect)
+
+else:
+
+    @cache
+    def codec(dialect: Dialect) -> Codec:
+        """The codec of a dialect. Its parts are imported on first use."""
+        return _Late(package_of(dialect))
 
 
-@cache
+class _Late:
+    """The parts of a package, each imported when it is first asked for."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def __getattr__(self, name: str) -> ModuleType | None:
+        full = f"{self._package}.{name}"
+        part = import_module(full) if find_spec(full) is not None else None
+        setattr(self, name, part)
+        return part
+
+
 def replay(dialect: Dialect) -> Replay:
     """How answers are sent back in a dialect."""
-    found: Replay = module_of(dialect, "replay").REPLAY
-    return found
+    return codec(dialect).replay.REPLAY
 
 
 def seals(block: Block) -> Iterator[Seal]:
@@ -58,7 +94,7 @@ def seals(block: Block) -> Iterator[Seal]:
 
 def encode_request(request: Request, target: Target) -> WireRequest:
     """The request in the target's dialect, without any key."""
-    wire: WireRequest = module_of(target.dialect, "encode").encode_request(request, target)
+    wire = codec(target.dialect).encode.encode_request(request, target)
     return wire if not request.extra_body else with_extra(wire, request.extra_body)
 
 
@@ -67,19 +103,13 @@ def decoder(target: Target, field_name: str | None = None, *, reads_on: bool = T
 
     Complete input is read to its end; input from an open connection is not read beyond the answer.
     """
-    framing = load_decoder(target.dialect).FRAMING()
+    framing = codec(target.dialect).decode.FRAMING()
     return Decoder(interpreter_of(target, field_name), reader=framing, reads_on=reads_on)
 
 
 def interpreter_of(target: Target, field_name: str | None = None) -> Interpreter:
     """What reads the chunks of one answer of the target."""
-    found: Interpreter = load_decoder(target.dialect).ChunkInterpreter(target, field_name)
-    return found
-
-
-def load_decoder(dialect: Dialect) -> ModuleType:
-    """What reads the answers of a dialect, imported if it was not used before."""
-    return module_of(dialect, "decode")
+    return codec(target.dialect).decode.ChunkInterpreter(target, field_name)
 
 
 def decode_response(body: bytes, target: Target, field_name: str | None = None) -> list[Event]:

@@ -5,14 +5,13 @@ Clients do not need this module and do not import it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from mull.dialects.foreign import Conversation
-from mull.dialects.registry import DIALECTS, module_of
-from mull.dialects.tables import Statuses
+from mull.dialects.registry import DIALECTS, codec
 from mull.dialects.traits import TRAITS
 from mull.dialects.writer import About, AnswerWriter
 from mull.neutral.asked import Asked
@@ -24,26 +23,15 @@ from mull.neutral.target import Target
 
 __all__ = [
     "Document",
-    "ServerCodec",
     "answer_writer",
     "bodies",
     "control_headers",
     "decode_request",
     "read_history",
     "recognised",
-    "server_codec",
     "write_answer",
     "write_failure",
 ]
-
-
-class ServerCodec(NamedTuple):
-    """The server side of one dialect: answers and errors."""
-
-    writer: Callable[[About, Statuses], AnswerWriter]
-    write_document: Callable[[Message, About], bytes]
-    write_error: Callable[[Failed, int], bytes]
-    statuses: Statuses
 
 
 class Document(NamedTuple):
@@ -53,17 +41,11 @@ class Document(NamedTuple):
     notes: tuple[Note, ...]
 
 
-def server_codec(dialect: Dialect) -> ServerCodec:
-    """The server side of a dialect."""
-    answer = module_of(dialect, "answer")
-    return ServerCodec(answer.Writer, answer.write_document, answer.write_error, answer.STATUSES)
-
-
 def answer_writer(dialect: Dialect, about: About | None = None) -> AnswerWriter:
     """A writer of one answer in this dialect."""
     about = about or About()
-    statuses = server_codec(about.source or dialect).statuses
-    return server_codec(dialect).writer(about, statuses)
+    statuses = codec(about.source or dialect).answer.STATUSES
+    return codec(dialect).answer.Writer(about, statuses)
 
 
 def write_answer(message: Message, dialect: Dialect, about: About | None = None) -> Document:
@@ -79,7 +61,7 @@ def write_answer(message: Message, dialect: Dialect, about: About | None = None)
         notes += (
             Note("answer", "that the answer broke off: only a stream can express it here", True),
         )
-    return Document(server_codec(dialect).write_document(message, about), notes)
+    return Document(codec(dialect).answer.write_document(message, about), notes)
 
 
 def write_failure(
@@ -91,8 +73,8 @@ def write_failure(
     failure's code as `source`, the dialect that it was read from, defines it.
     """
     if status is None:
-        status = server_codec(source or dialect).statuses.status(failed.code) or 500
-    return status, server_codec(dialect).write_error(failed, status)
+        status = codec(source or dialect).answer.STATUSES.status(failed.code) or 500
+    return status, codec(dialect).answer.write_error(failed, status)
 
 
 def bodies() -> Iterator[tuple[Dialect, str, str | None]]:
@@ -100,7 +82,7 @@ def bodies() -> Iterator[tuple[Dialect, str, str | None]]:
     system prompt if that is separate.
     """
     for dialect in DIALECTS:
-        yield dialect, *_history(dialect).BODY
+        yield dialect, *codec(dialect).history.BODY
 
 
 def recognised(messages: Sequence[Mapping[str, Any]], *, has_system: bool) -> Dialect:
@@ -108,14 +90,10 @@ def recognised(messages: Sequence[Mapping[str, Any]], *, has_system: bool) -> Di
     whether there is a separate system prompt.
     """
     for dialect in reversed(DIALECTS):  # many clients mix in features of the first
-        if any(map(_history(dialect).is_own, messages)):
+        if any(map(codec(dialect).history.is_own, messages)):
             return dialect
     beside = "system" if has_system else None
     return next(dialect for dialect, *body in bodies() if body == ["messages", beside])
-
-
-def _history(dialect: Dialect) -> Any:
-    return module_of(dialect, "history")
 
 
 def read_history(
@@ -127,8 +105,7 @@ def read_history(
     Raises:
         ConfigError: the list is invalid; the message says where and why.
     """
-    read: Callable[..., Conversation] = _history(dialect).read_history
-    return read(messages, system, written_by)
+    return codec(dialect).history.read_history(messages, system, written_by)
 
 
 def decode_request(
@@ -141,8 +118,7 @@ def decode_request(
     Raises:
         ConfigError: it is not a request of this dialect; the message says where and why.
     """
-    decode: Callable[..., Asked] = module_of(dialect, "asked").decode_request
-    asked = decode(body, path, headers or {})
+    asked = codec(dialect).asked.decode_request(body, path, headers or {})
     return replace(asked, headers=control_headers(headers, dialect)) if headers else asked
 
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Literal, NamedTuple, TypeAlias
 
-from mull.dialects.traits import DIALECTS, package_of
+from mull.dialects.registry import DIALECTS, codec
 from mull.neutral.blocks import Value
 from mull.neutral.messages import Dialect
 
@@ -75,19 +73,24 @@ class TooLong(NamedTuple):
 
 
 class Surface(NamedTuple):
-    """The paths of a dialect and their responses. `header` is a header that only its clients send;
-    `as_list` tells from the query whether a stream is one JSON list. `budget_status` is the HTTP
-    status for a request rejected because a budget is used up.
-    """
+    """The paths of a dialect and their responses."""
 
     paths: tuple[Path, ...]
+    """The requests that a server of the dialect answers."""
     header: str | None
+    """A header that only clients of the dialect send; None if there is no such header."""
     write_count: Callable[[int], bytes]
+    """Writes the body of a response to a request that counts tokens."""
     write_models: Callable[[Sequence[Listed]], bytes]
+    """Writes the body that lists models."""
     write_model: Callable[[Listed], bytes]
+    """Writes the body about one model."""
     too_long: TooLong
+    """How the dialect's own provider says that a request is too long."""
     as_list: Callable[[Mapping[str, Sequence[str]]], bool] = lambda _: False
+    """Tells from the query whether a stream is written as one JSON list."""
     budget_status: int = 429
+    """The HTTP status for a request rejected because a budget is used up."""
 
 
 class Place(NamedTuple):
@@ -98,14 +101,10 @@ class Place(NamedTuple):
     name: str | None = None
 
 
-@cache
 def surface_of(dialect: Dialect) -> Surface | None:
     """The surface of a dialect; None if no client uses it with a server."""
-    name = f"{package_of(dialect)}.surface"
-    if find_spec(name) is None:
-        return None
-    found: Surface = import_module(name).SURFACE
-    return found
+    part = codec(dialect).surface
+    return None if part is None else part.SURFACE
 
 
 @cache

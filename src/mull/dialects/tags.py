@@ -65,13 +65,23 @@ class _Table(Struct, frozen=True):
     """What follows from the pairs of tags that an endpoint is configured with."""
 
     usual: str
+    """The opening tag of the first pair, which need not be stored with a thought; empty if there
+    are no tags.
+    """
     openers: frozenset[str]
+    """All opening tags."""
     closers: Mapping[str, Marks]
+    """The closing tags of each opening tag: several pairs may share one."""
     closing: Marks
+    """All closing tags."""
     in_thoughts: Marks
+    """What to look for inside a thought: closing tags, and opening tags of inner thoughts."""
     calls: tuple[str, ...]
+    """The marks that open a section of calls: Kimi's, and Hermes' where it is one of the pairs."""
     opening_marks: Marks
+    """The marks that an answer may begin with: tags, and those of Harmony."""
     harmony: bool
+    """Whether one of the pairs says that answers are in Harmony."""
 
 
 @lru_cache(maxsize=64)

@@ -66,29 +66,32 @@ _CUT = Failed("the answer broke off", "incomplete", "interrupted")
 
 
 class About(Value, frozen=True):
-    """What is known about an answer beside its events.
-
-    `source` is the dialect that the events were read from, None for the one that is written: keys
-    and blocks specific to one dialect are sent only in that one. `id` and `model` replace those of
-    the events. `reasoning_field` is the field for thinking, if the dialect has a choice; `usage`
-    says whether the client wants the counts in the stream. With `as_list` a dialect that has this
-    form writes its stream as a list of JSON values. `free_text` are the tools that the client
-    declared as taking a text, `tools` the dialect-specific data of those it declared. `echo` is the
-    part of the request that the answer repeats, in dialects that do so, and `rest` what else the
-    provider said about a complete answer.
-    """
+    """What is known about an answer beside its events."""
 
     source: Dialect | None = None
+    """The dialect that the events were read from; None is the one that is written. Keys and blocks
+    specific to a dialect are written only in that dialect.
+    """
     id: str | None = None
+    """The id of the answer; it replaces the one in the events."""
     model: str | None = None
+    """The model's name for the client; it replaces the one in the events."""
     created: int = 0
+    """When the answer was created, in seconds since 1970."""
     reasoning_field: str | None = None
+    """The field for thinking, in a dialect that has several; None is the usual one."""
     usage: bool = True
+    """Whether the client wants token counts in the stream."""
     as_list: bool = False
+    """Whether a dialect that can do so writes its stream as one list of JSON values."""
     free_text: frozenset[str] = frozenset()
+    """The names of the tools that the client declared as taking a text."""
     tools: Mapping[str, Wire] = {}
+    """Data specific to the dialect of the tools that the client declared, by name."""
     echo: dict[str, Any] = {}
+    """The part of the request that the answer repeats, in dialects that do so."""
     rest: Wire | None = None
+    """What else the provider said about a complete answer, in its own dialect."""
 
 
 class _Written:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple
 
-from mull.dialects.serving import server_codec
+from mull.dialects.registry import codec
 from mull.dialects.surface import surface_of
 from mull.gateway.keyring import Keyring
 from mull.gateway.labels import ModelNames
@@ -303,7 +303,7 @@ def _refusal(exceeded: ExceededLimit, dialect: Dialect) -> RefusedError:
     if exceeded.of_budget:
         surface = surface_of(dialect)
         status = surface.budget_status if surface is not None else _TOO_MANY
-        statuses = server_codec(dialect).statuses
+        statuses = codec(dialect).answer.STATUSES
         word = statuses.word(402)
         code = word if statuses.status(word) == 402 else None
     if exceeded.of_budget or exceeded.seconds is None:

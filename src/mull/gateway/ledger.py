@@ -39,22 +39,26 @@ KEEP_DAYS = 400
 
 
 class Tally(Value, frozen=True):
-    """The total usage of one or more requests.
-
-    `cached` is the part of `input` that was read from a cache, `reasoning` the part of `output`
-    that was reasoning. `errors` counts requests without a complete answer, `estimated` those whose
-    usage the provider did not report, `unpriced` those whose cost is unknown.
-    """
+    """The total usage of one or more requests."""
 
     requests: int = 0
+    """How many requests there were, with or without an answer."""
     errors: int = 0
+    """How many were refused or broke off; those that the client abandoned are not counted."""
     estimated: int = 0
+    """How many have counts that mull estimated, because the provider did not report them all."""
     unpriced: int = 0
+    """How many have an unknown cost."""
     input: int = 0
+    """The input tokens, cached ones included."""
     cached: int = 0
+    """The part of `input` that was read from a cache."""
     output: int = 0
+    """The output tokens, reasoning included."""
     reasoning: int = 0
+    """The part of `output` that was reasoning."""
     nanodollars: int = 0
+    """The known cost, in billionths of a dollar."""
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(*map(add, astuple(self), astuple(other)))

@@ -32,21 +32,32 @@ _LONGEST_NAME = 500
 
 
 class Route(NamedTuple):
-    """A target, how to reach it, and what applies to requests to it: settings, a text to put before
-    the system prompt, and the `max_tokens` of requests that have none. `served` is the configured
-    name that it is a target of. A server of the user's `own` is asked about its context window.
-    With `shows_thinking` thinking is sent to all clients, whether they ask for it or not."""
+    """A target, how to reach it, and what applies to requests to it."""
 
     target: Target
+    """The model, and the endpoint it is at."""
     way: Access
+    """The address, the key and the headers for it."""
     snapshot: Snapshot
+    """The settings in effect for requests to it."""
     place: str = ""
+    """Identifies target, address and account: routes with the same place share what is known about
+    the server.
+    """
     weight: float = 1
+    """Its share of the requests, relative to the other targets of the same name."""
     system: str = ""
+    """A text to put before the system prompt of the client."""
     max_tokens: int | None = None
+    """The `max_tokens` of requests that have none; None adds none."""
     served: str = ""
+    """The configured name that it is a target of; without configured names, the name of the model,
+    or nothing if one model answers to every name.
+    """
     own: bool = False
+    """Whether it is a server of the user's own, which is asked about its context window."""
     shows_thinking: bool = False
+    """Whether thinking is sent to all clients, rather than to those that want it."""
 
     @property
     def window(self) -> int | None:

@@ -36,9 +36,8 @@ def _stays(number: int, port: int, seconds: float) -> bool:
     try:
         if not stat.S_ISSOCK(os.fstat(number).st_mode):
             return False
-        one = socket.socket(
-            fileno=os.dup(number)
-        )  # a duplicate stays valid if the server closes the original
+        # A duplicate stays valid if the server closes the original.
+        one = socket.socket(fileno=os.dup(number))
     except OSError:  # it was closed in the meantime
         return False
     with one, suppress(OSError):

@@ -38,28 +38,48 @@ _LONGEST_NAME, _LONGEST_ERROR = 200, 2_000
 
 
 class Summary(Value, frozen=True, omit_defaults=False):
-    """One request without its content. Times are in seconds, `at` since the epoch."""
+    """One request without its content. Durations are in seconds."""
 
     id: str
+    """Its number since the gateway started, as text."""
     at: float
+    """When it began, in seconds since 1970."""
     client: str
+    """The name of the client's token; empty if there are no tokens."""
     speaks: str
+    """The dialect of the client."""
     asked: str
+    """The name of the model as the client wrote it."""
     provider: str
+    """The id of the provider that was asked."""
     model: str
+    """The model that was asked, as the provider spells it."""
     upstream: str
+    """The dialect of the provider."""
     stream: bool
+    """Whether the client wants the answer as a stream."""
     state: str = "open"
+    """How it ended (`complete`, `refused`, `broken`, `left`); `open` while it runs."""
     status: int = 200
+    """The HTTP status that the client got."""
     error: str = ""
+    """Why there is no complete answer; empty if there is one."""
     first: float | None = None
+    """The time until the first event; None if none came yet."""
     total: float | None = None
+    """The time until the end; None while it runs."""
     input: int | None = None
+    """The input tokens, cached ones included; None if unknown."""
     cached: int | None = None
+    """The input tokens that were read from a cache; None if unknown."""
     output: int | None = None
+    """The output tokens, reasoning included; None if unknown."""
     reasoning: int | None = None
+    """The tokens of reasoning; None if unknown."""
     cost: float | None = None
+    """The price in dollars; None if unknown."""
     warnings: int = 0
+    """How many of its notes are warnings."""
 
 
 class Seen:

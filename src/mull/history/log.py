@@ -20,22 +20,24 @@ __all__ = ["Condensed", "Entry", "Log", "Record", "Summary", "Undone", "last_und
 
 
 class Entry(Value, frozen=True, tag_field="type", tag="message"):
-    """One message: when it was added, and how long it and its thinking took.
-
-    `prefix` is a hash of the answer's context, if its thinking is valid only after that. `own`
-    marks messages that mull wrote in the user's name to make the model continue; `steers` marks
-    user messages in the middle of a turn. `counted` is the count of the answered request, by
-    characters.
-    """
+    """One message, with what was measured when it was added."""
 
     message: Message
+    """The message itself, complete and never edited."""
     at: float | None = None
+    """When it was added, in seconds since 1970; None if unknown."""
     seconds: float | None = None
+    """How long the answer took from its request; None for other messages."""
     thought_seconds: float | None = None
+    """How long the model thought; None if it did not, or nothing is known about it."""
     prefix: str | None = None
+    """A hash of the answer's context, if its thinking is valid only after that."""
     own: bool = False
+    """Whether mull wrote the message in the user's name, to make the model continue."""
     counted: int | None = None
+    """The tokens of the answered request, estimated from characters; None for other messages."""
     steers: bool = False
+    """Whether it is a user message in the middle of a turn."""
 
     @property
     def starts_turn(self) -> bool:
@@ -46,20 +48,26 @@ class Entry(Value, frozen=True, tag_field="type", tag="message"):
 
 
 class Summary(Value, frozen=True, tag_field="type", tag="summary"):
-    """Replaces the records from `start` up to `end` in every later request.
-
-    In the `assistant` role it is a message of its own; in the `user` role it is added to the user
-    message before it, so that an open turn continues with the model's own messages.
-    """
+    """Replaces the records from `start` up to `end` in every later request."""
 
     start: int
+    """The position of the first record that it replaces."""
     end: int
+    """The position after the last record that it replaces."""
     text: str
+    """The summary, with what is carried over verbatim."""
     role: Literal["user", "assistant"] = "assistant"
+    """In the "assistant" role it is a message of its own; in the "user" role it is added to the
+    user message before it, so that an open turn continues with the model's own messages.
+    """
     strategy: str = "middle-out"
+    """How it was made, such as `middle-out` or `truncate`."""
     by: Origin | None = None
+    """The endpoint and model that wrote it; None if no model did."""
     usage: Usage | None = None
+    """The tokens that writing it took; None if unknown."""
     at: float | None = None
+    """When it was added, in seconds since 1970; None if unknown."""
 
 
 class Condensed(Value, frozen=True, tag_field="type", tag="condensed"):

@@ -48,19 +48,30 @@ class Options(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True):
-    """What is known of the server that runs; None is unknown."""
+    """What is known of the server that runs."""
 
     pid: int
+    """The id of its process."""
     base_url: str
+    """The address that requests go to."""
     port: int | None
+    """The port of that address; None if it has none."""
     model: str
+    """The name of the model that it serves."""
     kept: bool
+    """Whether it stays when the last process that uses it ends."""
     uptime: float
+    """The seconds since it was started."""
     idle: float
+    """The seconds without a request after which it ends."""
     memory: int | None
+    """The bytes of memory that it uses; None if unknown."""
     tokens_read: int | None
+    """The input tokens that it has processed; None if it does not answer."""
     tokens_written: int | None
+    """The output tokens that it has produced; None if it does not answer."""
     busy: bool | None
+    """Whether it is processing a request; None if it does not answer."""
 
 
 def server_command(directory: Path, options: Options) -> list[str]:

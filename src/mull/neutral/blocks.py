@@ -90,20 +90,31 @@ class TextBlock(Value, frozen=True, tag_field="type", tag="text"):
 class ThinkingBlock(Value, frozen=True, tag_field="type", tag="thinking"):
     """One run of a model's reasoning with everything needed to send it back (REQ-THINK-001).
 
-    `source_field` names the wire field it came in. `signature`, `encrypted`, `redacted` and `wire`
-    are carriers: opaque, kept unchanged, and only sent back to the origin that made them. No block,
-    a block with an empty thought, and a block with text are three states.
+    `signature`, `encrypted`, `redacted` and `wire` are carriers: opaque, kept unchanged, and only
+    sent back to the origin that made them. No block, a block with an empty thought, and a block
+    with text are three states.
     """
 
     thought: str = field(default_factory=str)  # written even if empty
+    """The readable text. It is stored even if it is empty, as when only a carrier arrived."""
     source_field: str | None = None
+    """The field or item type on the wire that it came in, such as `reasoning_content`; None if
+    unknown.
+    """
     is_hidden: bool = False
+    """Whether the terminal must not show it."""
     signature: str | None = None
+    """The provider's signature of the thought (Anthropic, Bedrock, Gemini)."""
     encrypted: str | None = None
+    """The thinking in encrypted form (OpenAI Responses)."""
     redacted: str | None = None
+    """The data of a block whose thinking the provider withholds (`redacted_thinking`)."""
     id: str | None = None
+    """The provider's id of the reasoning item, such as `rs_…`; None in dialects without them."""
     kind: ThinkingKind = "raw"
+    """Whether `thought` is the model's own text (`raw`) or the provider's summary of it."""
     wire: Wire | None = None
+    """What else the dialect needs to write the block back as it came."""
 
     @property
     def has_carrier(self) -> bool:

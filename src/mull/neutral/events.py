@@ -77,18 +77,24 @@ class ThinkingDelta(Value, frozen=True, tag_field="type", tag="thinking"):
 
 
 class ThinkingCarrier(Value, frozen=True, tag_field="type", tag="thinking_carrier"):
-    """A carrier of a thinking block, sent once it is complete. Fields that are None change
-    nothing.
-    """
+    """A carrier of a thinking block, sent once it is complete. Fields that are None say nothing."""
 
     key: Key = None
+    """The wire's name for the block; None if it belongs to the open thinking block."""
     source_field: str | None = None
+    """The field or item type that the block came in, if no chunk of text has said it."""
     signature: str | None = None
+    """The provider's signature of the block."""
     encrypted: str | None = None
+    """The block's thinking in encrypted form."""
     redacted: str | None = None
+    """The data of a block whose thinking the provider withholds."""
     id: str | None = None
+    """The provider's id of the reasoning item."""
     kind: ThinkingKind | None = None
+    """Whether the block is the model's own text or a summary."""
     wire: Wire | None = None
+    """More data of the dialect, merged key by key with what the block already has."""
 
 
 class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call"):

@@ -49,17 +49,15 @@ class BlockFinder:
         return self._open is not None and type(self._found[self._open]) is kind
 
     def _find_call(self, event: ToolCallDelta) -> Any:
-        if isinstance(
-            event.key, str
-        ):  # an item's own id distinguishes calls, even with the same call id
+        if isinstance(event.key, str):
+            # An item's own id distinguishes calls, even with the same call id.
             return self._find(self.CALL, event.key)
         known = self._calls_by_id.get(event.id) if event.id else None
         if known is not None:
             self._open = known
             found: Any = self._found[known]
-            if (
-                event.key is not None
-            ):  # what follows with this key, without an id, belongs to this call
+            if event.key is not None:
+                # What follows with this key, without an id, belongs to this call.
                 self._by_key[self.CALL, event.key] = known
         elif event.key is None and event.id:
             found = self._append(self.CALL(), None)

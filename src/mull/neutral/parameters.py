@@ -35,25 +35,34 @@ NUCLEUS: tuple[ParameterName, ...] = PARAMETERS[:2]
 
 
 class Parameters(Value, frozen=True, kw_only=True):
-    """The parameters that options, requests and received requests have in common.
-
-    `stop` holds texts that end the answer, `parallel_calls` says whether the answer may contain
-    several calls. `user` and `metadata` are for the provider's records, `cache_key` is for its
-    prompt cache.
-    """
+    """The parameters that options, requests and received requests have in common."""
 
     temperature: float | None = None
+    """How random the choice of tokens is; most dialects accept 0 to 2, some only 0 to 1."""
     top_p: float | None = None
+    """Nucleus sampling: tokens are chosen from the most likely ones that make up this share (0 to
+    1).
+    """
     top_k: int | None = None
+    """Tokens are chosen from this many of the most likely ones."""
     presence_penalty: float | None = None
+    """Discourages tokens that have occurred at all; usually -2 to 2."""
     frequency_penalty: float | None = None
+    """Discourages tokens in proportion to how often they have occurred; usually -2 to 2."""
     seed: int | None = None
+    """A number that makes answers repeatable, as far as the provider supports it."""
     stop: tuple[str, ...] = ()
+    """Texts that end the answer where the model writes one of them."""
     parallel_calls: bool | None = None
+    """Whether an answer may contain several tool calls."""
     verbosity: str | None = None
+    """How long answers should be: `low`, `medium` or `high`."""
     user: str | None = None
+    """An id of the end user, for the provider's records."""
     metadata: dict[str, Any] = {}
+    """Labels that the provider stores with the request."""
     cache_key: str | None = None
+    """A name by which the provider groups requests that share a prompt cache."""
 
 
 _values = attrgetter(*PARAMETERS)

@@ -104,53 +104,79 @@ class AnswerFormat(Value, frozen=True):
 
 
 class RequestOptions(Parameters, frozen=True):
-    """Everything about a request that is not history, settings or target.
-
-    `least_thinking` requests as little thinking as the model allows, whatever the settings say;
-    settings about the history still apply. A `format` is requested in the way that the model
-    supports: in the prompt only, if `plain_format` says that the endpoint rejected other ways, and
-    never by a tool call, if `text_format` says that the caller reads the text. `wire` holds fields
-    of the body that only one dialect has, and `headers` such headers. The fields of `extra_body`
-    are merged into the body, over everything else.
-    """
+    """Everything about a request that is not history, settings or target."""
 
     system: str = ""
+    """The system prompt; empty for none."""
     tools: tuple[ToolDefinition, ...] = ()
+    """The functions offered to the model."""
     tool_choice: ToolChoice | None = None
+    """Whether the model may, must or must not call a tool, or which one; None leaves it to the
+    model.
+    """
     max_tokens: int | None = None
+    """The most tokens the answer may have, thinking included; None sends a limit only to endpoints
+    that require one.
+    """
     stream: bool = True
+    """Whether the answer is requested as a stream."""
     least_thinking: bool = False
+    """Whether to request as little thinking as the model allows, whatever the settings say;
+    settings about the history still apply.
+    """
     format: AnswerFormat | None = None
+    """The form that the answer must have, requested in the way that the model supports."""
     plain_format: bool = False
+    """Whether to request the format in the prompt alone: the endpoint rejected other ways."""
     text_format: bool = False
+    """Whether the caller reads the answer's text, so that the format is never requested by a tool
+    call.
+    """
     hosted_tools: tuple[HostedTool, ...] = ()
+    """Tools that the provider runs; they are sent only to a target of their dialect that offers
+    such tools.
+    """
     wire: Wire | None = None
+    """Fields of the body that only one dialect has; sent to targets of that dialect."""
     headers: dict[str, str] = {}
+    """Request headers that only one dialect has, such as `anthropic-beta`."""
     extra_body: dict[str, Any] = {}
+    """Fields that are merged into the body last, over everything else."""
 
 
 class Request(Parameters, frozen=True):
-    """One request, ready for an encoder: nothing is left to decide but its wire format.
-
-    `keep_thinking` asks the endpoint not to strip old thinking by itself; `reasoning_field` is the
-    field chosen by the user for sending reasoning back. `format` is the answer format that the
-    endpoint itself enforces.
-    """
+    """One request, ready for an encoder: nothing is left to decide but its wire format."""
 
     messages: Sequence[Message]
+    """The conversation as it is sent: stripped, repaired, and with the forms of thinking that the
+    endpoint accepts.
+    """
     thinking: ThinkingPlan
+    """What the request asks of the model's thinking."""
     system: str = ""
+    """The system prompt; empty for none."""
     tools: tuple[ToolDefinition, ...] = ()
+    """The functions offered to the model, under names that the endpoint accepts."""
     tool_choice: ToolChoice | None = None
+    """Whether the model may, must or must not call a tool, or which one; None is not sent."""
     max_tokens: int | None = None
+    """The limit of the answer's tokens that is sent, thinking included; None is not sent."""
     stream: bool = True
+    """Whether the answer is requested as a stream."""
     keep_thinking: bool = False
+    """Whether to ask the endpoint not to strip old thinking by itself."""
     reasoning_field: str | None = None
+    """The field in which the user wants reasoning sent back; None leaves it to the compat row."""
     format: AnswerFormat | None = None
+    """The answer format that the endpoint itself enforces; None if it is requested otherwise."""
     hosted_tools: tuple[HostedTool, ...] = ()
+    """Tools that the provider runs, in the target's dialect."""
     wire: Wire | None = None
+    """Fields of the body that only the target's dialect has."""
     headers: dict[str, str] = {}
+    """Request headers beside those of the dialect and the API key."""
     extra_body: dict[str, Any] = {}
+    """Fields that are merged into the body last, over everything else."""
 
 
 class WireRequest(Value, frozen=True):

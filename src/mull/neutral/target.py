@@ -77,51 +77,88 @@ class Limit(_Facts, frozen=True):
 
 
 class ModelFacts(_Facts, frozen=True):
-    """What is known about a model. Every field has a value for "unknown".
-
-    `own_reasoning`: the user's own entry says that it reasons, so that it is told to think.
-    `tokenizer_scale` is the number of its own tokens per token of a substitute tokenizer,
-    `tokenizer_scripts` what each character adds to the substitute's count before that, by script;
-    negative where the substitute needs more tokens than the model. The frames are what the endpoint
-    adds around every request, and around one with tools. Without `offer_tools` it is offered tools
-    only on request; `taught_tools` are the built-in tools that a model can use, if it was taught
-    only a few. `forced_tools` and `temperature` say whether it accepts a forced tool, or a
-    temperature and a top_p: `off` only while it does not think, and `required` only that some tool
-    must be called, not which. With `declines_thoughts` it declines a request that contains thinking
-    as text.
+    """What is known about a model. Every field has a value for "unknown"; most are fields of
+    models.dev.
     """
 
     name: str | None = None
+    """The model's display name, such as `Claude Opus 4.5`; None if the catalog has none."""
     family: str | None = None
+    """The model's family as models.dev names it, such as `claude-opus`; only shown."""
     reasoning: bool = False
+    """Whether the model can think."""
     reasoning_options: tuple[ReasoningOption, ...] = ()
+    """The ways to control its thinking: words of effort, a token budget, a switch. Empty if there
+    are none, or none is known.
+    """
     own_reasoning: bool = False
+    """Whether the user's own entry says that it reasons; then it is told to think unless the user
+    says otherwise.
+    """
     interleaved: bool | Interleaved | None = None
+    """Whether it needs its reasoning back, and in which field; None is unknown."""
     tool_call: bool | None = None
+    """Whether it can call tools; None is unknown."""
     temperature: bool | Literal["off"] | None = None
+    """Whether it accepts a temperature and a top_p; `off` only while it does not think."""
     structured_output: bool | None = None
+    """Whether its endpoint enforces the schema of an answer; None is unknown."""
     limit: Limit = Limit()
+    """Its context window and the limits of input and output, in tokens."""
     cost: dict[str, Any] | None = None
+    """Prices in dollars per million tokens, by the keys of models.dev: `input`, `output`,
+    `cache_read`, ….
+    """
     release_date: str | None = None
+    """When it was released, as `2026-01-31` or only `2026-01`."""
     open_weights: bool | None = None
+    """Whether its weights are public; None is unknown. Only shown."""
     input: tuple[str, ...] = ()
+    """The kinds of input it accepts, such as `text`, `image` and `pdf`; empty is unknown."""
     status: str | None = None
+    """Its stage in the words of models.dev, such as `beta` or `deprecated`; None for most."""
     forced_tools: bool | Literal["off", "required"] | None = None
+    """Whether it accepts a forced tool: `off` only while it does not think, `required` only that
+    some tool must be called, not which.
+    """
     declines_thoughts: bool = False
+    """Whether it declines a request that contains thinking as text."""
     offer_tools: bool = True
+    """Whether it is offered tools unasked; false offers them only on request."""
     thinks_by_default: bool | None = None
+    """Whether it thinks if a request says nothing about it; None is unknown."""
     can_be_off: bool | None = None
+    """Whether its thinking can be turned off; None lets `reasoning_options` decide."""
     default_effort: str | None = None
+    """The word of effort that the provider uses if a request names none."""
     off_type: str = "disabled"
+    """The value of `thinking.type` that turns thinking off; one other than `disabled`, such as
+    `between_tools`, leaves some of it on.
+    """
     tokenizer: str | None = None
+    """The vocabulary that counts its tokens, such as `qwen3`; None counts with a default one."""
     tokenizer_exact: bool = False
+    """Whether that vocabulary is its own, rather than a substitute for it."""
     tokenizer_scale: float = 1.0
+    """The number of its own tokens per token of a substitute tokenizer."""
     tokenizer_scripts: dict[Script, float] = {}
+    """What each character adds to the substitute's count before scaling, by script; negative where
+    the substitute needs more tokens than the model.
+    """
     frame_tokens: int = 0
+    """Tokens that the endpoint adds around every request."""
     tool_frame_tokens: int = 0
+    """Tokens that the endpoint adds beyond `frame_tokens` if a request has tools."""
     taught_tools: tuple[str, ...] | None = None
+    """The built-in tools that the model can use, if it was taught only a few; None is all."""
     presets: dict[str, Any] = {}
+    """Settings that the catalog gives requests to this model, by key, such as
+    `reasoning.includeInContext`.
+    """
     source: str | None = None
+    """Where the facts come from, in words for the user, such as `your config.toml`; None is the
+    catalog's first source.
+    """
 
     @property
     def efforts(self) -> tuple[Level, ...]:
@@ -177,15 +214,6 @@ class TurnForm(Value, frozen=True):
 class Compat(Value, frozen=True):
     """How an endpoint behaves. The defaults are for an unknown one: read everything, send back only
     what it sent, invent nothing.
-
-    `omits` are parameters that are not sent to it: it rejects them, or may not support them.
-    `holds` are values that are fixed there whatever is requested. With `either_sampling` it accepts
-    a temperature or a top_p, not both. `system_inside` is the role of a system message within the
-    conversation; if that is the user's, those at the beginning are joined. `reads_thinking_of` are
-    patterns of other models whose thinking the model reads, at the same endpoint and account.
-    `thinking_kind` is what the model shows of its thinking, if the API itself does not say it. One
-    that `ignores_off` thinks although it is told not to. `refused_keys` are names of keys and beta
-    features that clients add for other servers of the dialect, and this one rejects.
     """
 
     reasoning_in: tuple[str, ...] = (
@@ -196,19 +224,49 @@ class Compat(Value, frozen=True):
         "reasoning_details",
         "thinking_blocks",
     )
+    """The fields to read reasoning from, in order."""
     reasoning_out: str = "same"
+    """The field to send reasoning back in: a name, `same` (the one it came in), or `never`."""
     requires_reasoning: Literal["no", "tool_calls", "all"] = "no"
+    """Which earlier answers the endpoint rejects without their reasoning: none, those with tool
+    calls, or all.
+    """
     missing_reasoning: str | None = None
+    """The text sent in place of required reasoning that is missing, such as a space; None sends
+    nothing.
+    """
     signed_only: bool = False
+    """Whether thinking goes back only with its signature. Where all of it is required, this does
+    not apply.
+    """
     thinking_writer: WriterName = "usual"
+    """The request format that controls thinking; `usual` is the dialect's own, sent only if the
+    user asks.
+    """
     thinking_is_guess: bool = False
+    """Whether it is unknown if the server honours that format; users are told so."""
     ignores_off: bool = False
+    """Whether it thinks although it is told not to: stored thinking goes back as if thinking were
+    on.
+    """
     budget_field: str | None = None
+    """The endpoint's name for a thinking budget, such as `thinking_token_budget`; None if it has
+    none.
+    """
     level_budgets: dict[Level, int] = {}
+    """Tokens for each level, if the server itself ends thinking by a budget; a level without a
+    number has no limit.
+    """
     zero_budget_ends: bool = False
+    """Whether a budget of 0 ends all thinking, so that it is sent along with off."""
     template: TemplateWords = TemplateWords()
+    """The keywords of the model's chat template for thinking: on, off, effort and budget."""
     template_key: str | None = None
+    """One more keyword that switches thinking in the chat template; None for none."""
     keep_thinking: dict[str, Any] | None = None
+    """The part of the body that asks the server to keep earlier thinking; None if it has no such
+    request.
+    """
     tags: tuple[tuple[str, str], ...] = (
         ("<think>", "</think>"),
         ("<thinking>", "</thinking>"),
@@ -219,31 +277,67 @@ class Compat(Value, frozen=True):
         ("<longcat_think>", "</longcat_think>"),
         ("<|START_THINKING|>", "<|END_THINKING|>"),
     )
+    """The pairs of tags that mark reasoning inside the text."""
     starts_in_reasoning: bool = False
+    """Whether the text starts inside reasoning, because the prompt ends with the opening tag."""
     tags_anywhere: bool = False
+    """Whether an opening tag counts anywhere outside code, rather than only at the start of an
+    answer.
+    """
     cumulative: bool = False
+    """Whether each chunk of a stream repeats what came before."""
     max_tokens_field: str = "max_tokens"
+    """The endpoint's name for the answer's token limit, such as `max_completion_tokens`."""
     omits: tuple[ParameterName, ...] = ("verbosity", "user", "metadata", "cache_key")
+    """Parameters that are not sent: the endpoint rejects them, or is not known to accept them."""
     holds: dict[ParameterName, Any] = {}
+    """Parameters that the endpoint has fixed, with their values; leaving these values out needs no
+    note.
+    """
     either_sampling: bool = False
+    """Whether it accepts a temperature or a top_p, but not both."""
     most_stops: int | None = None
+    """The most stop texts it accepts; None is no limit."""
     hosted_tools: bool = False
+    """Whether it is the provider's own server, with tools that the provider runs, such as web
+    search.
+    """
     namespaces: bool = False
+    """Whether it accepts tools grouped in namespaces."""
     strict_tools: bool = True
+    """Whether it enforces the schema of a tool that asks for it with `strict`."""
     system_role: str = "system"
+    """The role of the system prompt, `system` or `developer`."""
     system_inside: Literal["system", "user"] = "user"
+    """The role of a system message within the conversation; if that is the user's, those at the
+    beginning are joined.
+    """
     stream_usage: bool = True
+    """Whether it is asked for token counts in a stream (`stream_options`)."""
     thinking_needs_stream: bool = False
+    """Whether it thinks only in streams, so that a request that may think is always streamed."""
     empty_content: str | None = None
+    """The text sent in place of content that would be empty; None sends none."""
     tools_need_responses: bool = False
+    """Whether it accepts tools together with thinking only in its Responses API."""
     path: str | None = None
+    """The path below the base URL; None is that of the dialect."""
     tool_id_length: int | None = None
+    """Call ids must have exactly this many letters and digits; None is any length."""
     result_media: Literal["user", "tool"] = "user"
+    """Where media of a tool result go: into a user message after it, or into the result itself."""
     assistant_after_results: bool = False
+    """Whether only an answer may follow tool results: a short one is put before a user message that
+    does.
+    """
     binds_thinking: bool = False
+    """Whether thinking is valid only after exactly the conversation it was produced in."""
     reads_thinking_of: tuple[str, ...] = ()
+    """Patterns of other models whose thinking the model reads, at the same endpoint and account."""
     thinking_kind: ThinkingKind = "raw"
+    """Whether its thinking is the model's own text or a summary, if the API does not say it."""
     encrypted_reasoning: bool = True
+    """Whether it may be asked for encrypted reasoning."""
     auth: (
         Literal[
             "bearer",
@@ -257,13 +351,31 @@ class Compat(Value, frozen=True):
         ]
         | None
     ) = None
+    """The header that carries the API key, or the cloud that authenticates the request (`aws`,
+    `google`); None is the dialect's header.
+    """
     end_thinking: Literal["llama-control"] | None = None
+    """How to stop thinking while it runs: `llama-control` is llama.cpp's own call, which each
+    request enables. None if there is no way.
+    """
     count_thinking: Literal["llama-timings"] | None = None
+    """How thinking is counted if the endpoint does not report it: `llama-timings` reads llama.cpp's
+    running count from every chunk.
+    """
     grammar: TurnForm | None = None
+    """The form of the model's turns, from which mull writes the grammar of every turn; None leaves
+    that to the server.
+    """
     batches: Literal["openai", "anthropic"] | None = None
+    """Which batch API the provider has; None for none."""
     batch_price: float = 1.0
+    """What an answer from a batch costs relative to others, such as 0.5."""
     extra_body: dict[str, Any] = {}
+    """Fields that are merged into every body."""
     refused_keys: tuple[str, ...] = ()
+    """Names of keys and beta features that clients add for other servers of the dialect and that
+    this one rejects.
+    """
 
     @property
     def template_words(self) -> TemplateWords:
@@ -275,25 +387,38 @@ class Compat(Value, frozen=True):
 
 
 class Target(Value, frozen=True):
-    """One model at one endpoint, with everything known about both.
-
-    `wants_thinking` is set if the name itself asked for it (a `-thinking` suffix). `refused` are
-    the fingerprints of carriers that it rejected. `account` is that of its origin.
-    """
+    """One model at one endpoint, with everything known about both."""
 
     provider: str
+    """The provider's id in the catalog or the config, such as `anthropic`."""
     provider_name: str
+    """The provider's display name, such as `Anthropic`."""
     model: str
+    """The model's id as the endpoint spells it."""
     dialect: Dialect
+    """The wire format that the endpoint is spoken to in."""
     facts: ModelFacts
+    """What is known about the model."""
     compat: Compat
+    """How the endpoint behaves: all compat rows that match, combined."""
     endpoint: str | None = None
+    """The base URL; None if none is known, so that it must be given."""
     key_env: tuple[str, ...] = ()
+    """The environment variables that may hold the provider's API key, in the order in which they
+    are tried.
+    """
     known: bool = True
+    """Whether the catalog has the model at this provider."""
     wants_thinking: bool = False
+    """Whether the name itself asked for thinking, by a `-thinking` suffix."""
     refused: tuple[str, ...] = ()
+    """The fingerprints of carriers that the endpoint has rejected; they are not sent again."""
     notes: tuple[str, ...] = ()
+    """What the user should know about how the name was resolved."""
     account: str | None = None
+    """The account of its origin, which tells the keys of one provider apart; None if only one is in
+    use.
+    """
 
     @property
     def name(self) -> str:

@@ -22,11 +22,10 @@ __all__ = [
     "Level",
     "TemplateWords",
     "ThinkingPlan",
+    "Writer",
     "WriterName",
-    "WriterTraits",
     "as_level",
     "sayable",
-    "traits_of_writer",
     "write_thinking",
 ]
 
@@ -86,25 +85,30 @@ _SWITCHES = ("enable_thinking", "thinking")
 
 
 class ThinkingPlan(Value, frozen=True):
-    """What a request asks of the model's thinking.
-
-    `absent` sends nothing, `default` leaves thinking to the model but asks to see it, `on` and
-    `off` are explicit; an `off` that the writer cannot express is still wanted. `effort` is the
-    wire's own word. `budget_field` and `off_type` are the endpoint's names for a budget and for
-    being off, `template` the keywords of its chat template. `thinks` is whether the model may think
-    in its answer: `absent` can mean off, a model that never thinks, or one left to itself, and some
-    endpoints continue thinking when told to stop.
-    """
+    """What a request asks of the model's thinking."""
 
     state: Literal["absent", "default", "on", "off"]
+    """`absent` sends nothing, `default` leaves thinking to the model but asks to see it, `on` and
+    `off` are explicit; an `off` that the writer cannot express is still wanted.
+    """
     writer: WriterName = "none"
+    """The request format that expresses the plan."""
     effort: str | None = None
+    """The wire's own word for how much to think, such as `high`; None sends none."""
     budget: int | None = None
+    """The most tokens the model may think; None sends none."""
     summary: str | None = None
+    """How detailed a summary of the thinking is requested; None requests none."""
     budget_field: str | None = None
+    """The endpoint's name for a budget, where the format itself has none."""
     off_type: str = "disabled"
+    """The endpoint's value of `thinking.type` for being off."""
     template: TemplateWords = TemplateWords()
+    """The keywords of the model's chat template."""
     thinks: bool = True
+    """Whether the model may think in its answer. `absent` can mean off, a model that never thinks,
+    or one left to itself, and some endpoints continue thinking when told to stop.
+    """
 
 
 Fragment: TypeAlias = dict[str, Any]
@@ -241,58 +245,140 @@ def _nothing(plan: ThinkingPlan) -> Fragment:
     return {}
 
 
-WRITERS: Mapping[WriterName, Callable[[ThinkingPlan], Fragment]] = MappingProxyType(
-    {
-        "openai-effort": _openai_effort,
-        "responses": _responses,
-        "anthropic-budget": _anthropic_budget,
-        "anthropic-adaptive": _anthropic_adaptive,
-        "gemini-budget": _gemini_budget,
-        "gemini-level": _gemini_level,
-        "openrouter": _openrouter,
-        "thinking-type": _thinking_type,
-        "enable-thinking": _enable_thinking,
-        "template-kwargs": _template_kwargs,
-        "template-responses": _template_responses,
-        "template-messages": _template_messages,
-        "ollama-think": _ollama_think,
-        "nova": _nova,
-        "usual": _nothing,
-        "none": _nothing,
-    }
-)
+class Writer(Value, frozen=True):
+    """A request format for thinking, and what applies to every model and endpoint that takes it."""
 
-
-class WriterTraits(Value, frozen=True):
-    """What applies to every model controlled in this format. Some require the signatures of their
-    calls back; `off_budget` is the budget that turns thinking off, if one does; `effort_words` is
-    how a user is told about an effort.
+    write: Callable[[ThinkingPlan], Fragment]
+    """The part of the request body that expresses a plan."""
+    takes_words: bool = False
+    """Whether it can say an effort."""
+    words: tuple[Level, ...] = LADDER
+    """The efforts that its endpoints accept, whatever the model."""
+    sure_words: tuple[Level, ...] = ()
+    """The efforts that every model accepts which it controls by words."""
+    words_of_unknown: WriterName | None = None
+    """The format that says an effort to an unknown model, if this one cannot: such a model is newer
+    than those that take budgets.
     """
-
-    demands_signatures: bool = False
+    budget: WriterName | None = None
+    """The format that says a budget: this one or its relative; None if neither can."""
+    budget_needs_field: bool = False
+    """Whether a budget goes out only if the compat row names its field."""
     off_budget: int | None = None
+    """The budget that turns thinking off, if one does."""
+    has_switch: bool = False
+    """Whether it can say on without an amount."""
+    switch_is_harmless: bool = False
+    """Whether its switch harms no model that reasons, whether or not it is known to have one."""
+    switches_by_word: bool = False
+    """Whether any effort says on, and the word `none` off; a server may ignore that word."""
+    is_template: bool = False
+    """Whether its servers render the model's chat template and pass parameters on to it."""
+    other_shape: WriterName | None = None
+    """The format that the same API's other models take."""
+    demands_signatures: bool = False
+    """Whether its models require the signatures of their calls back."""
+    refuses_forced_tools: bool = False
+    """Whether its endpoints reject a forced tool while the model thinks."""
+    chain_starts_with_thought: bool = False
+    """Whether its endpoints reject thinking in a tool chain that began without any."""
     effort_words: Callable[[str], str] = "{} effort".format
+    """How a user is told about an effort."""
 
 
-_USUAL = WriterTraits()
-_TRAITS: Mapping[WriterName, WriterTraits] = MappingProxyType(
+WRITERS: Mapping[WriterName, Writer] = MappingProxyType(
     {
-        "gemini-budget": WriterTraits(off_budget=0),
-        "gemini-level": WriterTraits(
-            demands_signatures=True, effort_words=lambda effort: f"{effort.upper()} level"
+        "openai-effort": Writer(_openai_effort, takes_words=True, switches_by_word=True),
+        "responses": Writer(_responses, takes_words=True, switches_by_word=True),
+        "anthropic-budget": Writer(
+            _anthropic_budget,
+            budget="anthropic-budget",
+            other_shape="anthropic-adaptive",
+            refuses_forced_tools=True,
+            chain_starts_with_thought=True,
         ),
+        "anthropic-adaptive": Writer(
+            _anthropic_adaptive,
+            takes_words=True,
+            words=("low", "medium", "high", "xhigh", "max"),
+            sure_words=("low", "medium", "high"),
+            budget="anthropic-budget",
+            other_shape="anthropic-budget",
+            refuses_forced_tools=True,
+        ),
+        "gemini-budget": Writer(
+            _gemini_budget,
+            words_of_unknown="gemini-level",
+            budget="gemini-budget",
+            off_budget=0,
+            other_shape="gemini-level",
+        ),
+        "gemini-level": Writer(
+            _gemini_level,
+            takes_words=True,
+            words=("minimal", "low", "medium", "high"),
+            sure_words=("low", "high"),
+            other_shape="gemini-budget",
+            demands_signatures=True,
+            effort_words=lambda effort: f"{effort.upper()} level",
+        ),
+        "openrouter": Writer(
+            _openrouter,
+            takes_words=True,
+            budget="openrouter",
+            has_switch=True,
+            switch_is_harmless=True,
+        ),
+        "thinking-type": Writer(_thinking_type, takes_words=True, has_switch=True),
+        "enable-thinking": Writer(
+            _enable_thinking,
+            takes_words=True,
+            budget="enable-thinking",
+            has_switch=True,
+            refuses_forced_tools=True,
+        ),
+        "template-kwargs": Writer(
+            _template_kwargs,
+            takes_words=True,
+            budget="template-kwargs",
+            budget_needs_field=True,
+            has_switch=True,
+            switch_is_harmless=True,
+            is_template=True,
+        ),
+        "template-responses": Writer(
+            _template_responses,
+            takes_words=True,
+            budget="template-responses",
+            budget_needs_field=True,
+            has_switch=True,
+            switch_is_harmless=True,
+            is_template=True,
+        ),
+        "template-messages": Writer(
+            _template_messages,
+            takes_words=True,
+            budget="template-messages",
+            has_switch=True,
+            switch_is_harmless=True,
+            is_template=True,
+        ),
+        "ollama-think": Writer(
+            _ollama_think,
+            takes_words=True,
+            words=("low", "medium", "high", "max"),
+            has_switch=True,
+        ),
+        "nova": Writer(_nova, takes_words=True, words=("low", "medium", "high")),
+        "usual": Writer(_nothing),
+        "none": Writer(_nothing),
     }
 )
-
-
-def traits_of_writer(name: WriterName) -> WriterTraits:
-    """What is known about models from the format that controls them."""
-    return _TRAITS.get(name, _USUAL)
 
 
 def write_thinking(plan: ThinkingPlan) -> Fragment:
     """The part of the request body that expresses the plan; a new value each time."""
-    return {} if plan.state == "absent" else WRITERS[plan.writer](plan)
+    return {} if plan.state == "absent" else WRITERS[plan.writer].write(plan)
 
 
 def sayable(plan: ThinkingPlan) -> ThinkingPlan:

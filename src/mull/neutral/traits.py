@@ -17,71 +17,91 @@ __all__ = ["Traits"]
 
 
 class Traits(Value, frozen=True):
-    """The traits of one dialect.
-
-    `usual_writer` is the thinking format that most of its servers accept, `key_header` where a key
-    goes. `takes` is the form in which thinking is sent back: fields of a message, separate items,
-    signed blocks, or parts with signatures. `silence` is what a stream sends while a model thinks:
-    `pings`; thinking (`thoughts`), only if any thinking was `asked` for, only in a `summary`, or
-    depending on the thinking `switch`. `needs_limit`: a request without max_tokens is rejected, or
-    one with a budget is. `off_forbids_thoughts`: a request that does not think must not contain
-    thinking. `needs_carriers_only`: readable thinking is accepted back, but is of no use in a tool
-    chain. `needs_follower`: thinking at the end of an answer is rejected
-    (tailcallhq/forgecode#2107), or, if encrypted, before anything but its `own` follower
-    (vercel/ai#7099). `takes_fillers`: a placeholder may replace missing thinking.
-    `marks_calls`: an unsigned call is marked by its sender as not the model's own. `api` is the
-    name of the API if its provider has several, and `tools_api` the dialect of the one that accepts
-    tools with reasoning, if that is another; `buffer` is the recommended number of output tokens.
-    `closes_objects`: it enforces a schema only if every object names all its members.
-    `needs_schema`: it enforces a schema, and nothing less than one. `strict_tools`: it enforces
-    the schema of a tool on request, if every object of it is `closed`, or if every member is
-    required too. `tool_names` is the pattern of
-    the names that its endpoints accept, as published by the strictest of them. For a server:
-    `answer_ids` and `call_ids` are the prefixes of the ids of answers and calls, `envelope` is the
-    carrier that clients return unread, and with `signs_calls` it is on calls.
-
-    `parameters` are the parameters that the dialect knows and their places in the body: the first
-    is written, all are read, and a place with a `!` prefix has the opposite meaning. `ranges` are
-    their allowed values, `thinking_ranges` those allowed beside thinking (an empty one: none), and
-    `defaults` their values if they are omitted. `id_length` is the maximum length of the name of a
-    user or a cache; without `blank_stops` a stop sequence must contain more than spaces. `headers`
-    are those by which clients control the model. What else is in a request is sent to servers of
-    the dialect, except for the `attended` fields, unless the server is the provider's own: mull
-    does what they ask for. A request with `unserved` fields is refused: its answer would lack what
-    the client would read in it, such as more answers. `usual` are values of fields that mean the
-    same as omitting them, and `unneeded` the fields that mean nothing to a server of another
-    dialect, or that mull itself attends to.
+    """The traits of one dialect. Fields of requests are named by their path in the body, such as
+    `text.format` or `tools[].cache_control`.
     """
 
     usual_writer: WriterName
+    """The thinking format that most servers of the dialect accept."""
     takes: Literal["fields", "items", "signed", "parts"]
+    """The form in which thinking is sent back: fields of a message, separate items, signed blocks,
+    or parts with signatures.
+    """
     silence: Literal["pings", "summary", "asked", "switch", "thoughts"]
+    """What a stream sends while the model thinks: `pings`; thinking (`thoughts`); thinking only if
+    any was `asked` for, only in a `summary`, or depending on the thinking `switch`.
+    """
     key_header: Literal["bearer", "x-api-key", "x-goog-api-key"] = "bearer"
+    """Where an API key goes: `bearer` is the Authorization header."""
     needs_limit: Literal["always", "budget"] | None = None
+    """Which requests are rejected without max_tokens: all, or those with a thinking budget."""
     off_forbids_thoughts: bool = False
+    """Whether a request that does not think must not contain thinking."""
     needs_carriers_only: bool = False
+    """Whether readable thinking is accepted back but of no use in a tool chain, so that only
+    carriers have to be sent.
+    """
     needs_follower: Literal["any", "own"] | None = None
+    """Thinking is rejected at the end of an answer (tailcallhq/forgecode#2107) or, if it is
+    encrypted, before anything but its `own` follower (vercel/ai#7099).
+    """
     takes_fillers: bool = False
+    """Whether a placeholder may replace missing thinking."""
     marks_calls: bool = False
+    """Whether an unsigned call is marked by its sender as not the model's own."""
     api: str | None = None
+    """The name of the API in words for the user, if its provider has several."""
     tools_api: Dialect | None = None
+    """The dialect of the API that accepts tools together with reasoning; None if this one does."""
     buffer: int | None = None
+    """The output tokens that the provider recommends to allow for thinking and answer; None if it
+    recommends none.
+    """
     closes_objects: bool = False
+    """Whether a schema is enforced only if every object in it names all its members."""
     needs_schema: bool = False
+    """Whether a schema is enforced, but not JSON without one."""
     strict_tools: Literal["whole", "closed"] | None = None
+    """Which schemas of tools are enforced on request: those in which every object is `closed`, or
+    only those that require every member too (`whole`). None enforces no schema.
+    """
     tool_names: str = "[a-zA-Z0-9_-]{1,64}"
+    """The pattern of tool names that endpoints accept, as published by the strictest of them."""
     answer_ids: str = ""
+    """The prefix of the ids that a server gives its answers, such as `msg_`."""
     call_ids: str = "call_"
+    """The prefix of the ids that a server gives tool calls, such as `toolu_`."""
     envelope: Literal["signature", "encrypted"] = "signature"
+    """The carrier that clients return unread, in which a server can store what it must get back."""
     signs_calls: bool = False
+    """Whether a server puts that carrier on tool calls."""
     parameters: Mapping[ParameterName, tuple[str, ...]] = {}
+    """The parameters that the dialect knows and their places in the body: the first is written, all
+    are read, and a place with a `!` prefix has the opposite meaning.
+    """
     ranges: Mapping[ParameterName, tuple[float, float]] = {}
+    """The allowed values of parameters: least and most."""
     thinking_ranges: Mapping[ParameterName, tuple[float, float] | tuple[()]] = {}
+    """The values allowed while the model thinks; an empty range allows none."""
     defaults: Mapping[ParameterName, Any] = {}
+    """The values that parameters have if a request omits them."""
     id_length: int | None = None
+    """The most characters that the name of a user or a cache may have; None is no limit."""
     blank_stops: bool = True
+    """Whether a stop sequence may consist of spaces alone."""
     headers: frozenset[str] = frozenset()
+    """The request headers by which clients control the model."""
     unserved: frozenset[str] = frozenset()
+    """Fields that make a server refuse the request: its answer would lack what the client would
+    read in it, such as several answers.
+    """
     attended: frozenset[str] = frozenset()
+    """Fields whose purpose mull attends to itself, so that they are sent on only to the provider's
+    own server.
+    """
     usual: Mapping[str, Any] = {}
+    """Values of fields that mean the same as omitting them."""
     unneeded: frozenset[str] = frozenset()
+    """Fields that mean nothing to a server of another dialect, or that mull itself attends to:
+    leaving them out needs no note.
+    """

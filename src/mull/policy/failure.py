@@ -48,39 +48,53 @@ _DAMAGE = frozenset(
 
 
 class Failure(Value, frozen=True):
-    """What went wrong, in the other side's own words if there are any.
-
-    A `status` of None is a failed connection. If it was `streamed` it arrived inside an answer: its
-    status is the one it names, or 400. A `keyless` request had no key.
-    """
+    """What went wrong, in the other side's own words if there are any."""
 
     text: str
+    """The message of the error; the beginning of the body if it has none."""
     status: int | None = None
+    """The HTTP status. One that was `streamed` has the status that it names, or 400. None is a
+    failed connection.
+    """
     code: str | None = None
+    """The `code` of the error, such as `insufficient_quota`, or the code of a decoder that could
+    not read the response.
+    """
     kind: str | None = None
+    """The `type` of the error, such as `invalid_request_error`."""
     headers: dict[str, str] = {}
+    """The headers of the response, with lower-case names."""
     body: Any = None
+    """The body as decoded JSON, or the event of the stream; None if there is none."""
     streamed: bool = False
+    """Whether it arrived inside an answer."""
     keyless: bool = False
+    """Whether the request had no API key."""
 
 
 class Meaning(Value, frozen=True):
-    """One meaning: why, and what to do, in words for the user.
-
-    It `passes` if the same request may succeed later. `codes` are patterns of an error's code or
-    type, `texts` of its words, `statuses` are HTTP's. What is `certain` by code or status has no
-    other subject. `error` is what callers can catch.
-    """
+    """One meaning of a failure: why, and what to do, in words for the user."""
 
     name: str
+    """What the code calls it, such as `quota` or `length`."""
     why: str = ""
+    """What happened, as a clause for the user, such as `the account is out of credit`; empty if
+    only the provider's words say it.
+    """
     advice: str = ""
+    """What the user can do, as an imperative clause; empty if there is nothing general to say."""
     passes: bool = False
+    """Whether the same request may succeed later."""
     statuses: tuple[int, ...] = ()
+    """The HTTP statuses that mean this."""
     codes: str | None = None
+    """A pattern of the error's code or type; None if no code means this."""
     texts: str | None = None
+    """A pattern of the error's words; None if no words mean this."""
     certain: bool = True
+    """Whether the status or code alone decides. If not, the words of the error go first."""
     error: type[RefusedError] = RefusedError
+    """The class of the error that callers can catch."""
 
     def has_code(self, failure: Failure) -> bool:
         """Whether the code or type says so."""

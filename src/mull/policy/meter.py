@@ -23,22 +23,30 @@ FULL_FROM = 0.9
 
 
 class Meter(Value, frozen=True):
-    """The context before the next request.
-
-    `effective` is the displayed count: what the request holds, by our own count corrected by what
-    the provider `reported` for the last request to this target. `counted` is our own count of its
-    parts, `stored` that of everything in the log, `raw` the total of the latter.
-    """
+    """The context before the next request, in tokens."""
 
     effective: int
+    """The displayed count: what the request holds, by mull's own count corrected by what the
+    provider reported.
+    """
     raw: int
+    """The total of `stored`."""
     window: int | None
+    """The context window; None if unknown."""
     usable: int | None
+    """The window without the room that the answer needs; None if unknown."""
     counted: Parts
+    """mull's own count of what the request holds, by purpose."""
     stored: Parts
+    """The same for everything in the log, as if nothing were left out."""
     counter: str
+    """The name of the counter, such as that of a vocabulary, or of the estimate by characters."""
     exact: bool
+    """Whether the counter uses the model's own vocabulary."""
     reported: int | None = None
+    """The input that the provider counted for the last request to this target; None if it did not
+    report it.
+    """
 
     def __str__(self) -> str:
         """`123000/212000`; an unknown window is a question mark."""

@@ -27,22 +27,28 @@ __all__ = ["Counted", "Parts", "Sums", "count_message", "count_parts"]
 
 
 class Parts(Value, frozen=True):
-    """Tokens by purpose. Parts of messages add up to the parts of a request.
-
-    `frame` is what the endpoint itself adds around a request; `other` is media, and what only the
-    model's maker understands; `surplus` is what the provider counts beyond all of these.
-    """
+    """Tokens by purpose. Parts of messages add up to the parts of a request."""
 
     frame: int = 0
+    """What the endpoint itself adds around a request."""
     system: int = 0
+    """The system prompt and system messages."""
     tools: int = 0
+    """The definitions of tools, and the schema of the answer."""
     user: int = 0
+    """The text of user messages."""
     answers: int = 0
+    """The text of the model's answers."""
     calls: int = 0
+    """Tool calls in answers, with their arguments."""
     results: int = 0
+    """Tool results."""
     thinking: int = 0
+    """Thinking that is sent back."""
     other: int = 0
+    """Media, and what only the model's maker understands."""
     surplus: int = 0
+    """What the provider counts beyond all of these; 0 except where a meter corrects its counts."""
 
     @property
     def total(self) -> int:

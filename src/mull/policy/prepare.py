@@ -24,7 +24,7 @@ from mull.neutral.parameters import said_in
 from mull.neutral.recent import RecentOf
 from mull.neutral.request import NamedTool, Note, Request, RequestOptions
 from mull.neutral.target import Target
-from mull.neutral.thinking import WriterName
+from mull.neutral.thinking import WRITERS
 from mull.policy.answer_format import ask_in_format, format_notes
 from mull.policy.heal.amendment import UNAMENDED, Amendment, amend_messages, amend_options
 from mull.policy.parts import Parts, count_parts
@@ -63,16 +63,14 @@ from mull.settings.presets import preset_values
 
 __all__ = ["LongThought", "Prepared", "prepare", "too_long_text", "uncondensed"]
 
-CHAIN_STARTS_WITH_THOUGHT: frozenset[WriterName] = frozenset({"anthropic-budget"})
-"""Writers whose endpoints reject thinking in a tool chain that began without any."""
 UNSURE, UNSURE_BY_CHARACTERS = 0.8, 0.5
 """The fraction of an unconfirmed estimate that is trusted; the second is for estimates from
 characters alone."""
 
 
-class Made(Struct, frozen=True, eq=False):
+class Made(Struct, frozen=True):
     """The inputs that a request was prepared from, so that it can be prepared again when more is
-    known about the target. They do not take part in comparisons of requests."""
+    known about the target."""
 
     log: Log
     snapshot: Snapshot
@@ -87,38 +85,46 @@ class Made(Struct, frozen=True, eq=False):
         chosen: str | None = self.snapshot["reasoning.fieldName"]
         return None if "reasoning_field" in self.amendment.without else chosen
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Made)
-
-    def __hash__(self) -> int:
-        return hash(Made)
-
 
 class Prepared(Value, frozen=True):
     """A request with nothing left to decide, and notes about how the user's settings were applied.
-
-    `parts` counts the tokens in the request, `stored` those it would have if nothing were left out,
-    `characters` the total estimated from characters alone. `reported` is the provider's count of
-    the last request, `estimate` the best estimate from both. `usable` is the context window minus
-    the room that the answer needs; None if unknown. `prefix` is a hash of what the answer's
-    thinking will be bound to, for models that bind their thinking to the prompt.
+    All counts are tokens.
     """
 
     made: Made
+    """What it was prepared from, so that it can be prepared again."""
     request: Request
+    """What is to be encoded."""
     target: Target
+    """Where it goes."""
     parts: Parts
+    """mull's own count of what the request holds, by purpose."""
     stored: Parts
+    """What it would hold if nothing in the log were left out."""
     estimate: int
+    """The best estimate of what it holds: mull's count, corrected by the provider's count of the
+    last request.
+    """
     characters: int
+    """What it holds as estimated from characters alone."""
     window: int | None
+    """The context window; None if unknown."""
     usable: int | None
+    """The window without the room that the answer needs; None if unknown."""
     counter: str
+    """The name of the counter that counted `parts`."""
     exact: bool
+    """Whether that counter uses the model's own vocabulary."""
     thinking: str
+    """What becomes of thinking, in words for the user, such as `on` or `10,000 tokens`."""
     notes: tuple[Note, ...] = ()
+    """What was changed or left out, and why."""
     prefix: str | None = None
+    """A hash of what the answer's thinking will be bound to, for models that bind it to the prompt;
+    None for others.
+    """
     reported: int | None = None
+    """The input that the provider counted for the last request; None if it did not report it."""
 
     @property
     def tokens(self) -> int:
@@ -448,7 +454,7 @@ def _name_notes(asked: RequestOptions, sent: RequestOptions) -> list[Note]:
 def _chain_lacks_thought(
     view: LogView, rules: Rules, target: Target, planned: Planned
 ) -> str | None:
-    if planned.plan.writer not in CHAIN_STARTS_WITH_THOUGHT or planned.plan.state != "on":
+    if not WRITERS[planned.plan.writer].chain_starts_with_thought or planned.plan.state != "on":
         return None
     if not target.facts.can_stop_thinking:
         return None

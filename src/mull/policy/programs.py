@@ -341,16 +341,24 @@ class Option(Value, frozen=True):
 
 
 class Row(Value, frozen=True):
-    """What is known of one program or subcommand."""
+    """What is known of one program or subcommand: a line of `TABLE`."""
 
     name: str
+    """The words of the command line that it is about, such as `git diff`."""
     options: Mapping[str, Option]
+    """The options known to be harmless, as they are written: `-n`, `--long`."""
     operands: tuple[str, ...]
+    """The kinds of its operands, in order, as the docstring of the module lists them."""
     repeats: bool
+    """Whether the last operand may occur any number of times."""
     is_exact: bool
+    """Whether `-abc` is one option rather than three flags."""
     is_asked: bool
+    """Whether it never runs unasked: it runs code, changes something, or uses the network."""
     reads_folder: bool
+    """Whether it reads the whole working folder if it has no operands."""
     source: str
+    """Where its options are documented."""
 
 
 _OPTION = pattern(r"(-#|--?[^=?!.^&]+)([?!.^&]*)(?:=(.+))?")

@@ -55,18 +55,28 @@ class ProviderConfig(Struct, frozen=True):
 
 
 class Config(Struct, frozen=True):
-    """All that config.toml says. `models` are facts by `provider/model`, in the catalog's words."""
+    """All that config.toml says."""
 
     model: str | None = None
+    """The default model, as `-m` takes it."""
     settings: Mapping[str, SettingValue] = {}
+    """The values in `[settings]`, by key."""
     providers: Mapping[str, ProviderConfig] = {}
+    """The tables `[providers.NAME]`, by name in lower case."""
     models: Mapping[str, Mapping[str, Any]] = {}
+    """Facts about models by `provider/model`, in the catalog's keys."""
     compat: tuple[Mapping[str, Any], ...] = ()
+    """The rows of `[[compat]]`, in the order of the file."""
     mcp: Mapping[str, McpConfig] = {}
+    """The MCP servers in `[mcp.NAME]`, by name."""
     themes: Mapping[str, Mapping[str, Any]] = {}
+    """The colours in `[themes.NAME]`, by name; the terminal reads them."""
     serve: ServeConfig | None = None
+    """The gateway's configuration; None without a table `[serve]`."""
     keys: Mapping[str, tuple[str, ...]] = {}
+    """The keys of the terminal in `[keys]`, by the action that they start."""
     connection: Mapping[str, Any] = {}
+    """How connections are made: the values in `[connection]`, such as `proxy`."""
 
     @property
     def overlay(self) -> dict[str, Any]:

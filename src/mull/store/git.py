@@ -60,13 +60,21 @@ class Repository(NamedTuple):
     """What git finds around a folder, and what the repository's own config says."""
 
     folder: Path
+    """The folder that was asked about, without links."""
     own: Path
+    """The git directory; of a worktree, its own one."""
     common: Path
+    """The git directory that all worktrees share; the same as `own` if there is only one."""
     top: Path
+    """The top folder of the working tree."""
     hooks: Path
+    """The folder in which git looks for hooks."""
     prefix: str
+    """The path of `folder` below `top`, with a slash at its end; empty for `top` itself."""
     head: str
+    """The id of the current commit; empty if there is none."""
     config: tuple[tuple[str, str], ...]
+    """The keys and values of the repository's config and of its worktree's, in their order."""
 
     @property
     def doubt(self) -> str:

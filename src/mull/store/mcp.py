@@ -28,22 +28,32 @@ _OF_ADDRESSES = ("headers",)
 
 
 class McpConfig(Struct, frozen=True):
-    """One server. Either `command` or `url` is set; times are in seconds. With `sandbox` the
-    command is confined as those of a model are.
-    """
+    """One server. Either `command` or `url` is set; times are in seconds."""
 
     command: str | None = None
+    """The program that is the server."""
     args: tuple[str, ...] = ()
+    """The arguments of that program."""
     env: Mapping[str, str] = {}
+    """Environment variables for it beside a few that are passed on; `$VAR` refers to mull's own."""
     cwd: str | None = None
+    """The folder that it runs in; None is mull's own working folder."""
     url: str | None = None
+    """The address of a server that runs elsewhere."""
     headers: Mapping[str, str] = {}
+    """The headers of every request to that address."""
     timeout: float = 60
+    """How long a call may take."""
     start_timeout: float = 30
+    """How long the server may take to start."""
     enabled: bool = True
+    """Whether the server is used at all."""
     tools: tuple[str, ...] | None = None
+    """The tools that are offered to models; None offers all."""
     read_only: tuple[str, ...] = ()
+    """The tools that change nothing, so that they run without approval."""
     sandbox: bool = False
+    """Whether the program is confined as the commands of a model are."""
 
 
 def read_servers(table: Mapping[str, Any], file: str) -> dict[str, McpConfig]:

@@ -53,34 +53,44 @@ _SERVERS = {
 
 
 class ServeConfig(Struct, frozen=True):
-    """The settings in `[serve]`. `default` is the model name that serves requests for any name not
-    listed, `hosts` are additional host names of this server, and `origins` are web pages that may
-    call it from a browser. `store` is the URL of a database to use instead of a file, `cache` that
-    of a cache in front of it; a request waits at most `store_timeout` seconds for the store, and
-    `keep_days` and `keep_mb` limit its records. `watch` keeps the latest requests in memory for the
-    page at `/`; by default it is on if there are no client tokens.
-
-    `workers` processes share the address, each with at most `connections` clients; on shutdown
-    they let answers in progress finish for `grace` seconds. `cert` and `key` are the files for
-    HTTPS.
-    """
+    """The settings in `[serve]`."""
 
     listen: str = DEFAULT_LISTEN
+    """The address: `HOST:PORT`, or `unix:` and the path of a socket."""
     models: Mapping[str, ServedModel] = {}
+    """The served models, by the name that clients use."""
     default: str | None = None
+    """The model name that serves requests for any name not listed; None rejects them, unless no
+    name is listed at all.
+    """
     hosts: tuple[str, ...] = ()
+    """Additional host names of this server."""
     origins: tuple[str, ...] = ()
+    """Origins of web pages that may call it from a browser."""
     store: str | None = None
+    """The URL of a database to use instead of a file; `none` keeps records in memory only."""
     cache: str | None = None
+    """The URL of a cache in front of the database; None for none."""
     store_timeout: float = 0.25
+    """The most seconds that a request waits for the store."""
     keep_days: float = 30.0
+    """The days that the store keeps records."""
     keep_mb: float = 2_000.0
+    """The megabytes of records that the store keeps."""
     watch: bool | None = None
+    """Whether the latest requests are kept in memory for the page at `/`; None does so if there are
+    no client tokens.
+    """
     workers: int = 1
+    """The number of processes that share the address."""
     connections: int = 4_096
+    """The most clients of each process."""
     grace: float = 30.0
+    """The seconds that answers in progress have to finish on shutdown."""
     cert: Path | None = None
+    """The file of the HTTPS certificate; None serves HTTP."""
     key: Path | None = None
+    """The file of that certificate's private key."""
 
 
 def read_serve(table: Mapping[str, Any], file: str) -> ServeConfig:
@@ -143,9 +153,8 @@ def socket_path(listen: str) -> Path | None:
     if not listen.startswith(_UNIX):
         return None
     path = Path(listen.removeprefix(_UNIX))
-    if (
-        not path.is_absolute() or len(bytes(path)) > 100
-    ):  # the limit is 108 on Linux, less elsewhere
+    # The system's limit is 108 on Linux, and less elsewhere.
+    if not path.is_absolute() or len(bytes(path)) > 100:
         raise ConfigError(
             f"listen cannot be {quote(listen)}: use an absolute path of at most 100 bytes"
         )

@@ -30,25 +30,28 @@ class ServedTarget(Struct, frozen=True):
 
 
 class ServedModel(Struct, frozen=True):
-    """What stands behind one name: one target, or several in `targets`, and in `fallback` what
-    answers when none of them can: names of other served models, or models.
-
-    `aliases` are further names; both may hold `*`. `settings` and `max_tokens` hold where the
-    client says nothing else; `system` goes before the client's own system prompt. `show_thinking`
-    says which clients are sent thinking: those of the Messages API that ask for it (`asked`), or
-    all of them (`always`).
-    """
+    """What stands behind one name: one target, or several."""
 
     model: str = ""
+    """The model of the only target; empty if there are `targets`."""
     base_url: str | None = None
+    """The address to use instead of that of its provider."""
     key_env: str | None = None
+    """The environment variable with the key for it; None finds a key as elsewhere."""
     settings: Mapping[str, SettingValue] = {}
+    """Settings that apply where the client says nothing else."""
     targets: tuple[ServedTarget, ...] = ()
+    """The targets among which requests are divided, by weight; empty if there is only one."""
     fallback: tuple[str, ...] = ()
+    """What answers when none of the targets can: names of served models, or models."""
     aliases: tuple[str, ...] = ()
+    """Further names; like the name itself, they may contain `*`."""
     system: str = ""
+    """A text that goes before the client's own system prompt."""
     max_tokens: int | None = None
+    """The `max_tokens` of requests that have none; None adds none."""
     show_thinking: str = "asked"
+    """Whether thinking is sent to clients that want it (`asked`), or to all (`always`)."""
 
     @property
     def upstreams(self) -> tuple[ServedTarget, ...]:

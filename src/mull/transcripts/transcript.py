@@ -26,19 +26,30 @@ _Number = TypeVar("_Number", int, float)
 
 
 class TurnRow(Value, frozen=True):
-    """What one turn took. `context` is how full the window was at its end."""
+    """What one turn took, over all its requests."""
 
     turn: int
+    """The number of the turn, from 1."""
     at: float | None = None
+    """When it began, in seconds since 1970; None if unknown."""
     model: str | None = None
+    """The model that answered last, as `provider/model`; None if none did."""
     input: int | None = None
+    """The input tokens, cached ones included; None if unknown."""
     output: int | None = None
+    """The output tokens, reasoning included; None if unknown."""
     reasoning: int | None = None
+    """The tokens of reasoning; None if unknown."""
     cache_read: int | None = None
+    """The input tokens that were read from a cache; None if unknown."""
     seconds: float | None = None
+    """How long the answers took together; None if one of them has no time."""
     thought_seconds: float | None = None
+    """How long the model thought; None if unknown."""
     cost: float | None = None
+    """The price in dollars; None if any part of it is unknown."""
     context: int | None = None
+    """The tokens in the context window at its end; None if unknown."""
 
     @property
     def is_unknown(self) -> bool:
@@ -57,14 +68,23 @@ class Transcript(Value, frozen=True):
     """A conversation as it is exported and imported; times are seconds since 1970."""
 
     title: str = ""
+    """How it began: the first words of the first question."""
     id: str | None = None
+    """The id of its session; None if it was imported from elsewhere."""
     name: str | None = None
+    """The name that the user gave the session."""
     folder: str | None = None
+    """The folder that the session was started in."""
     created: float | None = None
+    """When the session was created."""
     model: str | None = None
+    """The last model, as `provider/model`; None if unknown."""
     system: str = ""
+    """The system prompt; empty for none."""
     records: tuple[Record, ...] = ()
+    """The log, whole and in order."""
     rows: tuple[TurnRow, ...] = ()
+    """What each turn took; empty if it was not counted."""
 
 
 def split_turns(records: Sequence[Record]) -> list[range]:

@@ -48,13 +48,23 @@ class Wishes(Value, frozen=True):
     """What the command line says about the terminal and the tools."""
 
     theme: str = "auto"
+    """The name of the colour theme; `auto` fits the terminal's background."""
     plain: bool = False
+    """Whether to print plain lines, as for screen readers and simple terminals."""
     view: Mode | None = None
+    """How to show thinking; None leaves it to the settings."""
     tools: str | None = None
+    """The tools to offer, as `--tools` takes them; None offers all, except to models that get tools
+    only on request.
+    """
     mode: Approval | None = None
+    """Which tool calls need approval; None leaves it to the configuration."""
     max_tokens: int | None = None
+    """The most tokens of an answer; None sets no limit."""
     temperature: float | None = None
+    """How random answers are; None leaves it to the model."""
     question: str = ""
+    """A first question, asked when the terminal opens; empty for none."""
 
 
 async def run_terminal(

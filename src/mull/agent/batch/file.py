@@ -40,13 +40,23 @@ class _Head(Struct):
     """What every line has, as far as it is needed to find it again."""
 
     type: Literal["batch", "result"] | _SUBMISSIONS
+    """What the line holds: the head of the file, a result, or a step of a submission."""
     id: str = ""
+    """The id of the item that a result belongs to; empty in other lines."""
     hash: str = ""
+    """The hash of that item's content: an item that has changed since is asked again."""
     version: int = 1
+    """The version of the format, in the head of the file."""
     model: str | None = None
+    """The model of the whole batch, in the head of the file."""
     options: dict[str, Any] = {}
+    """The options of the whole batch, in the head of the file: a batch with others has another
+    file.
+    """
     error: msgspec.Raw = msgspec.Raw(b"")
+    """The JSON of why a result has no answer; empty if it has one."""
     result: msgspec.Raw = msgspec.Raw(b"")
+    """The JSON of the answer; empty if there is none."""
 
 
 class _ErrorHead(Struct):
@@ -71,17 +81,29 @@ class _Answer(Value, frozen=True):
     """
 
     text: str
+    """The text of the last answer."""
     thinking: str
+    """The readable thinking of all answers of the turn."""
     status: Status
+    """How the last answer ended."""
     model: str
+    """The model that answered, as `provider/model`."""
     messages: tuple[Message, ...]
+    """All messages that the turn added."""
     value: Any = None
+    """The answer to a question with a `schema`; None without one."""
     usage: Usage | None = None
+    """The token counts of all requests of the turn; None if unknown."""
     cost: float | None = None
+    """Their price in dollars; None if unknown."""
     request_id: str | None = None
+    """The provider's id of the last request."""
     seconds: float | None = None
+    """How long the turn took; None in a batch at a provider."""
     first_seconds: float | None = None
+    """When the first piece of the first answer came; None if unknown."""
     notes: tuple[Note, ...] = ()
+    """What mull changed or left out, and why."""
 
 
 class _Line(Value, frozen=True):

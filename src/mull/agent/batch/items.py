@@ -38,18 +38,24 @@ _ID = 20
 
 
 class Item(Struct, frozen=True):
-    """One question of a batch. `given` is what the caller passed; `hash` stands for its content.
-    `error` is why it cannot be asked.
-    """
+    """One question of a batch."""
 
     index: int
+    """Its position among the items, from 0."""
     id: str
+    """The caller's id, or the beginning of `hash`; unique within the batch."""
     hash: str
+    """A hash of its content, by which its answer is found again in a file."""
     given: Any
+    """What the caller passed, unchanged."""
     messages: History
+    """What is asked: a text, a message or a list of messages."""
     model: str | None = None
+    """The model to ask; None is that of the batch."""
     options: dict[str, Any] = {}
+    """The item's own options, which go before those of the batch."""
     error: LocalError | None = None
+    """Why it cannot be asked; None if it can."""
 
 
 def read_items(given: Iterable[Any]) -> Iterator[Item]:

@@ -57,29 +57,46 @@ class _Group(Struct):
     """Requests to one model that will be submitted together."""
 
     talk: Conversation
+    """A conversation with that model, which knows its target and how to reach it."""
     api: BatchApi
+    """The provider's batch API."""
     path: str
+    """The path that each request would be sent to on its own."""
     token: str
+    """A random text that marks the batch as mull's, and begins the names of its requests."""
     headers: dict[str, str]
+    """The headers that the batch needs because its requests have them."""
     items: list[Item] = []
+    """The items whose requests these are."""
     lines: list[bytes] = []
+    """Their requests, encoded as the batch API wants them."""
     size: int = 0
+    """The bytes of these lines, with their line ends."""
 
 
 class _Sent(Struct):
-    """Requests that were submitted: `items` by their names there. It is not whole if some of them
-    are not among the items of this run: their answers can still be collected by another.
-    """
+    """Requests that were submitted."""
 
     token: str
+    """The text that marks the batch as mull's."""
     talk: Conversation
+    """A conversation with the model that is asked."""
     api: BatchApi
+    """The provider's batch API."""
     items: dict[str, Item]
+    """The items whose answers are awaited, by the names of their requests."""
     id: str | None = None
+    """The provider's id of the batch; None while it is not known whether the provider has it."""
     total: int = 0
+    """How many requests were submitted."""
     at: float = 0.0
+    """When they were submitted, in seconds since 1970."""
     state: BatchState | None = None
+    """What the provider last said of it; None before its first word."""
     is_whole: bool = True
+    """Whether this run has all its items. Answers to the others can still be collected by another
+    run.
+    """
 
 
 class ProviderWork(Work):

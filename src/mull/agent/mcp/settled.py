@@ -36,17 +36,26 @@ _PASSED_ON = frozenset(
 
 
 class Settled(Struct, frozen=True):
-    """How a server is reached. `secrets` must not be shown, longest first."""
+    """How a server is reached."""
 
     name: str
+    """The name of the server in the configuration."""
     command: str | None
+    """The program that is the server; None if it has a `url`."""
     args: tuple[str, ...]
+    """The arguments of that program."""
     env: Mapping[str, str]
+    """All environment variables that the program gets."""
     cwd: Path | None
+    """The folder that it runs in; None is mull's own working folder."""
     url: str | None
+    """The address of a server that runs elsewhere; None if it has a `command`."""
     headers: Mapping[str, str]
+    """The headers of every request to that address."""
     secrets: tuple[str, ...]
+    """Texts that must not be shown, longest first."""
     sandbox: bool = False
+    """Whether the program is confined as the commands of a model are."""
 
     def __repr__(self) -> str:
         return f"Settled({self.command or self.shown_url})"

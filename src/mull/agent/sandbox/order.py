@@ -62,20 +62,26 @@ class Grants(Value, frozen=True):
 
 
 class Order(NamedTuple):
-    """A program to be run. `own` is a folder for the sandbox's temporary files, `layer` one for
-    changed caches, which no other running command has; `secret` is what is hidden outside the
-    working folder, `join` a process whose network it shares.
-    """
+    """A program to be run."""
 
     program: Sequence[str]
+    """The path of the program, and its arguments."""
     environment: Mapping[str, str]
+    """All its environment variables."""
     folder: str
+    """The folder it starts in."""
     bounds: Bounds
+    """What it may write to, and what is protected or hidden there."""
     secret: Sequence[str]
+    """Paths hidden outside the working folder."""
     own: Path
+    """A folder for the sandbox's temporary files."""
     layer: Path
+    """A folder for changed caches, which no other running command has."""
     grants: Grants = Grants()
+    """What the user allowed beyond the usual."""
     join: int = 0
+    """The id of a process whose network it shares; 0 for none."""
 
     def is_inside(self, path: str) -> bool:
         """Whether the path is below what may be written."""

@@ -53,24 +53,30 @@ _LONGEST_RULE = 200
 
 
 class ApprovalRequest(Value, frozen=True):
-    """A request for approval: a call of `tool` with these `arguments`.
-
-    `rules` are what `session` and `always` allow from now on, one for each thing that the call
-    touches; without any, both allow only this call. `kept` is how `always` writes them: the file
-    and the line, and below it the text; empty if they cannot be kept. `wants` says what the call
-    needs beyond what it may do, and `altered` why an allowing rule does not apply: the tool has
-    changed.
-    """
+    """A request for approval of a tool call."""
 
     call_id: str
+    """The id of the call in the conversation."""
     tool: str
+    """The name of the tool."""
     source: str
+    """Where the tool comes from: `built in`, `function`, or `mcp:NAME`."""
     preview: Preview
+    """What the call would do, in words for the user."""
     rules: tuple[str, ...] = ()
+    """What `session` and `always` allow from now on, one rule for each thing that the call touches;
+    without any, both allow only this call.
+    """
     altered: str = ""
+    """Why an allowing rule does not apply: the tool has changed. Empty if it has not."""
     arguments: dict[str, Any] = {}
+    """The arguments of the call."""
     wants: str = ""
+    """What the call needs beyond what it may do; empty if nothing."""
     kept: str = ""
+    """How `always` writes the rules: the file and the line, and below it the text. Empty if they
+    cannot be stored.
+    """
 
 
 class ApprovalAnswer(Value, frozen=True):

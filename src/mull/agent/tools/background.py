@@ -129,9 +129,8 @@ class Job:
             data = take().encode("utf-8", "replace")
             kept = data[: max(0, _LARGEST - self._size)]
             written = 0
-            with contextlib.suppress(
-                OSError
-            ):  # the disk is full: the command must not stop because of that
+            # If the disk is full, the command must not stop because of that.
+            with contextlib.suppress(OSError):
                 written = os.write(self._file, kept)
             self._size += written
             self._lost += len(data) - written

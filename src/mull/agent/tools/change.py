@@ -59,18 +59,24 @@ A = TypeVar("A", bound=Struct)
 
 
 class _Change(NamedTuple):
-    """The old and new content of a file (None is no file), the tool that allows it, the diff for
-    the user, and the message to the model. A new file may get a `mode`.
-    """
+    """A change of one file."""
 
     place: Located
+    """Where the file is."""
     tool: str
+    """The tool whose rules decide on it, `edit` or `write`."""
     before: bytes | None
+    """The old content; None if there is no file."""
     after: bytes | None
+    """The new content; None deletes the file."""
     title: str
+    """What it does, in one line for the user."""
     difference: Diff
+    """The diff for the user."""
     done: str
+    """What the model is told once it is done."""
     mode: int | None = None
+    """The permissions of a new file; None is the usual ones."""
 
     @property
     def asked(self) -> Asked:

@@ -155,25 +155,30 @@ Work: TypeAlias = Callable[[ToolContext], Awaitable[Outcome]]
 
 @dataclass(frozen=True, slots=True)
 class PreparedCall:
-    """A call whose arguments have been parsed and whose paths have been located.
-
-    `asked` is what rules are matched against, `preview` what the user is shown, and `work` does
-    exactly that. `also` is what else the call touches: rules have to allow all of it. `pin`
-    represents the state that was read: if it differs when the call runs, the preview and its
-    approval are no longer valid. Without a pin there is no such state. `wants` is what the call
-    needs beyond what rules and mode allow, in words for the user: "wants the network: example.org".
-    `permit` says how it may run.
-    """
+    """A call whose arguments have been parsed and whose paths have been located."""
 
     call: ToolCallBlock
+    """The model's call."""
     source: str
+    """Where the tool comes from: `built in`, `function`, or `mcp:NAME`."""
     asked: Asked
+    """What rules are matched against."""
     preview: Preview
+    """What the user is shown."""
     work: Work
+    """Does exactly what the preview shows."""
     also: tuple[Asked, ...] = ()
+    """What else the call touches: rules have to allow all of it."""
     pin: str = ""
+    """Represents the state that was read: if it differs when the call runs, preview and approval
+    are no longer valid. Empty if there is no such state.
+    """
     wants: str = ""
+    """What the call needs beyond what rules and mode allow, in words for the user: "wants the
+    network: example.org".
+    """
     permit: Permit = field(default_factory=Permit, compare=False)
+    """How it may run, decided when it is admitted."""
 
     def is_same(self, other: PreparedCall) -> bool:
         """Whether both would do the same to the same targets, and look the same to the user."""

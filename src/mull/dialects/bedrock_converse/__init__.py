@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mull.neutral.messages import Dialect
 from mull.neutral.traits import Traits
+
+if TYPE_CHECKING:
+    from mull.dialects.bedrock_converse import answer, asked, decode, encode, history, replay
+    from mull.dialects.codec import Codec
+
+    CODEC = Codec(encode, decode, replay, answer, asked, history, None)
 
 __all__ = ["DIALECT", "TRAITS"]
 

@@ -20,7 +20,7 @@ from mull.neutral.blocks import OpaqueBlock, TextBlock, own_keys
 from mull.neutral.messages import Message
 from mull.neutral.request import NamedTool, Note, Request, Tool, ToolChoice, WireRequest
 from mull.neutral.target import Target
-from mull.neutral.thinking import traits_of_writer, write_thinking
+from mull.neutral.thinking import WRITERS, write_thinking
 
 __all__ = ["CHOICES", "encode_request", "write_tool"]
 
@@ -33,7 +33,7 @@ def encode_request(request: Request, target: Target) -> WireRequest:
     """The encoded request, without any key."""
     plan = request.thinking
     writer = ContentWriter(
-        needs_signatures=traits_of_writer(target.compat.thinking_writer).demands_signatures
+        needs_signatures=WRITERS[target.compat.thinking_writer].demands_signatures
     )
     system, messages = _split_system(request)
     writer.write(messages)

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mull.neutral.messages import Dialect
 from mull.neutral.traits import Traits
+
+if TYPE_CHECKING:
+    from mull.dialects.codec import Codec
+    from mull.dialects.openai_responses import (
+        answer,
+        asked,
+        decode,
+        encode,
+        history,
+        replay,
+        surface,
+    )
+
+    CODEC = Codec(encode, decode, replay, answer, asked, history, surface)
 
 __all__ = ["DIALECT", "TRAITS"]
 

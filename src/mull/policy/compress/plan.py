@@ -42,20 +42,28 @@ class NotCompressed(Value, frozen=True):
 
 
 class CompressionPlan(Value, frozen=True):
-    """The records from `start` up to `end`, and what of them is carried over verbatim.
-
-    `messages` and `tokens` are the number of messages and their tokens in a request. `summaries`
-    are earlier ones among them.
-    """
+    """The records of the log that are replaced, and what of them is carried over verbatim."""
 
     start: int
+    """The position in the log of the first record that is replaced."""
     end: int
+    """The position after the last record that is replaced."""
     role: Literal["user", "assistant"]
+    """The role of the message that replaces them: the user's if an open turn continues after it, or
+    nothing but system messages stands before it.
+    """
     strategy: Strategy
+    """How they are replaced, such as by a summary; `truncate` leaves them out without one."""
     messages: int
+    """The number of messages among the records."""
     tokens: int
+    """The tokens of those messages in a request."""
     quotes: tuple[str, ...] = ()
+    """What is carried over, each with a label: the task, the current question, and excerpts of tool
+    results.
+    """
     summaries: tuple[str, ...] = ()
+    """The texts of earlier summaries among the records."""
 
 
 def plan(

@@ -17,7 +17,7 @@ from mull.neutral.blocks import Value
 from mull.neutral.errors import LocalError
 from mull.neutral.request import Note, Request
 from mull.neutral.target import Target
-from mull.neutral.thinking import ThinkingPlan, traits_of_writer, write_thinking
+from mull.neutral.thinking import WRITERS, ThinkingPlan, write_thinking
 from mull.policy.failure import Failure, overflow_of, plain, stated, worded
 from mull.policy.heal.case import Case, Mend, keys_of, squashed
 from mull.policy.heal.causes import causes_of
@@ -132,7 +132,7 @@ def _anew(prepared: Prepared, mend: Mend) -> Prepared | None:
 def _written(prepared: Prepared) -> tuple[object, ...]:
     """Everything an encoder looks at; of the writer, its output."""
     request, target = prepared.request, prepared.target
-    signs = traits_of_writer(target.compat.thinking_writer).demands_signatures
+    signs = WRITERS[target.compat.thinking_writer].demands_signatures
     return (
         write_thinking(request.thinking),
         msgspec.structs.replace(request, thinking=_NO_PLAN),

@@ -84,9 +84,7 @@ def drop_unverified(case: Case, found: re.Match[str]) -> Mends:
         where = "earlier turns" if places.stop < end else "the conversation"
         said = f"of {where} left out: the endpoint cannot verify them"
         yield from _without(_thoughts(messages, places, _carries), said, forever=True)
-    in_blocks = (
-        TRAITS[case.target.dialect].takes == "signed"
-    )  # a placeholder is one with a signature
+    in_blocks = TRAITS[case.target.dialect].takes == "signed"  # a placeholder has a signature
     if in_blocks and compat.missing_reasoning is not None:
         lesson = Lesson(compat={"missingReasoning": None})
         yield Mend("no placeholder sent for missing thinking", lesson)

@@ -13,7 +13,7 @@ import msgspec
 
 from mull.dialects.traits import TRAITS
 from mull.neutral.target import ModelFacts
-from mull.neutral.thinking import Level, WriterName, as_level, sayable, write_thinking
+from mull.neutral.thinking import WRITERS, Level, WriterName, as_level, sayable, write_thinking
 from mull.policy.heal.amendment import UNAMENDED, Amendment, thought_name
 from mull.policy.heal.case import Case, Mend, Mends, once
 from mull.policy.heal.lessons import Lesson
@@ -37,17 +37,6 @@ __all__ = [
     "take_back",
 ]
 
-_OTHER_SHAPE: dict[WriterName, WriterName] = {
-    "anthropic-adaptive": "anthropic-budget",
-    "anthropic-budget": "anthropic-adaptive",
-    "gemini-level": "gemini-budget",
-    "gemini-budget": "gemini-level",
-}
-_SURE_WORDS: dict[WriterName, tuple[Level, ...]] = {
-    "anthropic-adaptive": ("low", "medium", "high"),
-    "gemini-level": ("low", "high"),
-}
-"""What every model controlled by words in this format accepts."""
 _SURE_BUDGET = {"type": "budget_tokens", "min": 1024, "max": 24_576, "learnt": True}
 """A range inside those of all models that accept a budget."""
 _WORD = re.compile(r"[a-z]+")
@@ -56,8 +45,9 @@ _WORD = re.compile(r"[a-z]+")
 def other_shape(case: Case, found: re.Match[str]) -> Mends:
     """The same request in the endpoint's other format; the group's name is the rejected one's."""
     plan = case.plan
-    if plan.state != "absent" and plan.writer.partition("-")[2] in found.groupdict():
-        writer = _OTHER_SHAPE[plan.writer]
+    writer = WRITERS[plan.writer].other_shape
+    names_it = plan.writer.partition("-")[2] in found.groupdict()
+    if plan.state != "absent" and names_it and writer is not None:
         text = f"controlled by {writer} instead of {plan.writer}"
         yield Mend(text, steer_by(writer, case.target.facts))
 
@@ -65,8 +55,8 @@ def other_shape(case: Case, found: re.Match[str]) -> Mends:
 def steer_by(writer: WriterName, facts: ModelFacts) -> Lesson:
     """The lesson that a model is controlled in this format, by values it certainly accepts."""
     taught: dict[str, Any] = {}
-    if writer in _SURE_WORDS:
-        efforts = facts.efforts or _SURE_WORDS[writer]
+    if sure := WRITERS[writer].sure_words:
+        efforts = facts.efforts or sure
         taught["reasoning_options"] = _options(facts, effort=efforts, budget={})
     elif facts.budget is None:
         taught["reasoning_options"] = _options(facts, budget=_SURE_BUDGET)
@@ -82,7 +72,7 @@ def must_think(case: Case, found: re.Match[str]) -> Mends:
         between = Lesson(facts={"off_type": "between_tools"})
         yield Mend("thinking between tool calls only, the lowest setting", between)
     words = tuple[Level, ...](word for word in facts.efforts if word != "none")
-    words = words or _SURE_WORDS.get(plan.writer, ())
+    words = words or WRITERS[plan.writer].sure_words
     taught: dict[str, Any] = {"can_be_off": False, "off_type": "disabled"}
     if words:
         taught["reasoning_options"] = _options(facts, effort=words)
@@ -100,9 +90,8 @@ def nearest_effort(case: Case, found: re.Match[str]) -> Mends:
     taught: dict[str, Any] = {"reasoning_options": _options(case.target.facts, effort=listed)}
     if effort == "none":
         taught["can_be_off"] = False
-    guessed = (
-        case.target.compat.thinking_writer == "usual"
-    )  # an endpoint that lists the values accepts them
+    # An endpoint that lists the values accepts them.
+    guessed = case.target.compat.thinking_writer == "usual"
     lesson = Lesson(compat={"thinkingWriter": case.plan.writer} if guessed else {}, facts=taught)
     yield Mend(f"this model has no {effort} level", lesson)
 
@@ -114,7 +103,7 @@ def other_level(case: Case, found: re.Match[str]) -> Mends:
     effort, facts = case.plan.effort, case.target.facts
     if effort is None or not _mentions(case, effort):
         return
-    words = facts.efforts or _SURE_WORDS.get(case.plan.writer, ())
+    words = facts.efforts or WRITERS[case.plan.writer].sure_words
     left = tuple(word for word in words if word != as_level(effort))
     lesson = Lesson(facts={"reasoning_options": _options(facts, effort=left)})
     yield Mend(f"this model has no {effort} level", lesson if left else _on_or_off(facts))

@@ -15,29 +15,40 @@ _Z = 1.959964
 
 
 class Outcome(Value, frozen=True, kw_only=True):
-    """What came of one task with one model and level.
-
-    `right` is None if nothing says what a right answer is, or the checker failed; `error` is why
-    there is no answer. `checker` is the last line that the checker printed about an answer that is
-    not right, or why it failed.
-    Tokens and `cost` (in dollars) are None if unknown; `estimated` says that the provider did not
-    count its thinking. Times are in seconds from the request.
-    """
+    """What came of one task with one model and level. Times are in seconds from the request."""
 
     task: str
+    """The id of the task."""
     model: str
+    """The model's name as the user gave it."""
     level: str | None = None
+    """How much the model was to think; None leaves it to the model."""
     sample: int = 0
+    """The number of the repetition, from 0."""
     right: bool | None = None
+    """Whether the answer is right; None if nothing says what a right answer is, or the checker
+    failed.
+    """
     answer: str = ""
+    """The text of the answer, or why it does not match its schema."""
     thinking_tokens: int | None = None
+    """The tokens of its thinking; None if unknown, since a provider may hide them."""
     estimated: bool = False
+    """Whether mull counted its thinking, because the provider did not."""
     tokens: int | None = None
+    """Input and output tokens of all its requests together; None if unknown."""
     cost: float | None = None
+    """Its price in dollars; None if unknown."""
     first: float | None = None
+    """When the first piece of the answer or its thinking came; None if unknown."""
     seconds: float | None = None
+    """When the answer was complete; None if unknown."""
     error: str | None = None
+    """Why there is no answer; None if there is one."""
     checker: str = ""
+    """The last line that the checker printed about an answer that is not right, or why the checker
+    failed.
+    """
 
     @property
     def cell(self) -> str:
@@ -46,26 +57,38 @@ class Outcome(Value, frozen=True, kw_only=True):
 
 
 class Cell(Value, frozen=True, kw_only=True):
-    """The outcomes of one model and level.
-
-    `accuracy` lies between `low` and `high` with a confidence of 95 %. Tokens and cost are means
-    for one answer, times are medians; None if no answer has one.
-    """
+    """The outcomes of one model and level."""
 
     name: str
+    """The model and the level, as in `anthropic/claude-opus-4-5/high`; the model alone if no level
+    was set.
+    """
     answers: int
+    """How many runs had an answer."""
     errors: int
+    """How many had none."""
     graded: int
+    """How many answers are known to be right or wrong."""
     right: int
+    """How many of these are right."""
     accuracy: float | None
+    """The share of right answers among them, from 0 to 1; None if none is graded."""
     low: float | None
+    """The lower end of the range in which the true accuracy lies with a confidence of 95 %."""
     high: float | None
+    """The upper end of that range."""
     thinking_tokens: float | None
+    """The mean tokens of thinking for one answer; None if no answer has a count."""
     estimated: bool
+    """Whether mull counted the thinking of any answer itself."""
     tokens: float | None
+    """The mean input and output tokens for one answer; None if no answer has a count."""
     cost: float | None
+    """The mean price of one answer in dollars; None if no answer has one."""
     first: float | None
+    """The median seconds until the first piece; None if no answer has a time."""
     seconds: float | None
+    """The median seconds until the answer was complete; None if no answer has a time."""
 
 
 def sum_up(outcomes: Iterable[Outcome]) -> list[Cell]:

@@ -29,7 +29,7 @@ from mull.neutral.parameters import (
 )
 from mull.neutral.request import HostedTool, NamedTool, Note, RequestOptions, ToolChoice
 from mull.neutral.target import Target
-from mull.neutral.thinking import WriterName
+from mull.neutral.thinking import WRITERS
 from mull.policy.thinking.plan import Planned
 from mull.policy.thinking.steering import cannot_stop
 
@@ -41,10 +41,6 @@ __all__ = [
     "without_foreign",
 ]
 
-REFUSES_FORCED_TOOLS: frozenset[WriterName] = frozenset(
-    {"anthropic-budget", "anthropic-adaptive", "enable-thinking"}
-)
-"""Writers whose endpoints reject a forced tool while the model thinks."""
 HINTS: frozenset[ParameterName] = frozenset({"user", "metadata", "cache_key", "verbosity"})
 """Parameters that do not change the question the model answers: leaving one out is no warning."""
 _UNSAID: dict[ParameterName, Any] = {name: getattr(Parameters(), name) for name in PARAMETERS}
@@ -153,7 +149,7 @@ def _force(target: Target, planned: Planned) -> bool | Literal["off", "required"
     """Whether this request may force a tool: `off` is only if it did not think."""
     rule = target.facts.forced_tools
     if rule is None:
-        rule = "off" if planned.plan.writer in REFUSES_FORCED_TOOLS else True
+        rule = "off" if WRITERS[planned.plan.writer].refuses_forced_tools else True
     if rule != "off":
         return rule
     told = planned.plan.state in ("on", "default")  # of others it is not known that they think

@@ -19,10 +19,10 @@ from mull.neutral.request import Note
 from mull.neutral.target import Target
 from mull.neutral.thinking import (
     LADDER,
+    WRITERS,
     ThinkingPlan,
     WriterName,
     sayable,
-    traits_of_writer,
     write_thinking,
 )
 from mull.policy.heal.amendment import UNAMENDED, Amendment
@@ -294,4 +294,4 @@ def _fit(
 def _effort_words(writer: WriterName, effort: str, *, share: bool = True) -> str:
     if writer == "responses" and share and effort in _SHARE_OF_OUTPUT:
         return f"{effort} effort (~{_SHARE_OF_OUTPUT[effort]}% of output budget)"
-    return traits_of_writer(writer).effort_words(effort)
+    return WRITERS[writer].effort_words(effort)

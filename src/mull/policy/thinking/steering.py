@@ -17,10 +17,10 @@ from mull.neutral.blocks import Value
 from mull.neutral.target import ModelFacts, ReasoningOption, Target
 from mull.neutral.thinking import (
     LADDER,
+    WRITERS,
     Level,
     ThinkingPlan,
     WriterName,
-    traits_of_writer,
     write_thinking,
 )
 from mull.policy.thinking.budget import (
@@ -59,72 +59,32 @@ LEFT, BY_ITSELF = "left to the endpoint", "the model's default"
 """The effect if a request says nothing: in general, or for a model whose default is known."""
 _SETTLE = "set thinkingWriter in a [[compat]] row"
 
-_TAKES_WORDS: frozenset[WriterName] = frozenset(
-    {
-        "openai-effort",
-        "responses",
-        "anthropic-adaptive",
-        "gemini-level",
-        "openrouter",
-        "thinking-type",
-        "enable-thinking",
-        "template-kwargs",
-        "template-responses",
-        "template-messages",
-        "ollama-think",
-        "nova",
-    }
-)
-_BUDGET_WRITER: dict[WriterName, WriterName] = {
-    "anthropic-budget": "anthropic-budget",
-    "anthropic-adaptive": "anthropic-budget",
-    "gemini-budget": "gemini-budget",
-    "openrouter": "openrouter",
-    "enable-thinking": "enable-thinking",
-    "template-kwargs": "template-kwargs",
-    "template-responses": "template-responses",
-    "template-messages": "template-messages",
-}
-_NEEDS_FIELD: frozenset[WriterName] = frozenset({"template-kwargs", "template-responses"})
-"""Writers that send a budget only if the row names its field."""
-_WORDS_OF_UNKNOWN: dict[WriterName, WriterName] = {"gemini-budget": "gemini-level"}
-"""How a level is expressed for an unknown model: it is newer than those that accept budgets."""
-_VOCABULARY: dict[WriterName, tuple[Level, ...]] = {
-    "anthropic-adaptive": ("low", "medium", "high", "xhigh", "max"),
-    "gemini-level": ("minimal", "low", "medium", "high"),
-    "ollama-think": ("low", "medium", "high", "max"),
-    "nova": ("low", "medium", "high"),
-}
-"""The words of an API that accepts no others, whatever the model."""
-_TEMPLATED: frozenset[WriterName] = frozenset(
-    {"template-kwargs", "template-responses", "template-messages"}
-)
-"""Writers for servers that render the model's chat template and pass parameters on to it."""
-_SWITCHES: frozenset[WriterName] = _TEMPLATED | frozenset(
-    {"openrouter", "thinking-type", "enable-thinking", "ollama-think"}
-)
-"""Writers that can express on without an amount."""
-_SWITCHES_ANY: frozenset[WriterName] = _TEMPLATED | frozenset({"openrouter"})
-"""Writers whose switch harms no model that reasons, whether or not it is known to have one."""
-_SWITCHES_BY_WORD: frozenset[WriterName] = frozenset({"openai-effort", "responses"})
-"""Writers that express on by any level, and off by the word `none`; a server may ignore it."""
-
 
 class Choice(Value, frozen=True):
-    """What to ask for. `silent` is the effect if the request says nothing about it, `name` what a
-    number or word stands for, `explicit` that the number is the user's own.
-    """
+    """How a request is to control thinking."""
 
     state: Literal["absent", "default", "on", "off"]
+    """Whether the request says nothing, asks only to see the thinking, or turns it on or off."""
     silent: str = LEFT
+    """The effect if the request says nothing about thinking, in words for the user."""
     name: str | None = None
+    """What a number or word stands for, in words for the user, such as the level that became a
+    budget.
+    """
     writer: WriterName | None = None
+    """The request format; None is that of the compat row."""
     effort: str | None = None
+    """The endpoint's own word for how much to think; None sends none."""
     budget: int | None = None
+    """The most tokens the model may think; None sends none."""
     explicit: bool = False
+    """Whether the budget is the user's own number."""
     guessed: bool = False
+    """Whether it is unknown how the endpoint controls thinking, so that a usual format is tried."""
     thinks: bool = True
+    """Whether the model may think in its answer."""
     warnings: tuple[str, ...] = ()
+    """What the user should know because it is not as requested."""
 
 
 class _Means(Value, frozen=True):
@@ -151,15 +111,16 @@ class _Means(Value, frozen=True):
 def _means_of(target: Target) -> _Means:
     row = target.compat.thinking_writer
     writer = TRAITS[target.dialect].usual_writer if row == "usual" else row
-    words = writer if writer in _TAKES_WORDS else None
+    form = WRITERS[writer]
+    words = writer if form.takes_words else None
     if words is None and target.facts.budget is None:
-        words = _WORDS_OF_UNKNOWN.get(writer)
-    budget = _BUDGET_WRITER.get(writer)
-    if budget in _NEEDS_FIELD and not target.compat.budget_field:
+        words = form.words_of_unknown
+    budget = form.budget
+    if form.budget_needs_field and not target.compat.budget_field:
         budget = None
     guessed = row == "usual" or target.compat.thinking_is_guess
-    templated = writer in _TEMPLATED and not target.known
-    return _Means(writer, guessed, words, budget, writer in _SWITCHES, templated)
+    templated = form.is_template and not target.known
+    return _Means(writer, guessed, words, budget, form.has_switch, templated)
 
 
 def choose(target: Target, wish: Wish) -> Choice:
@@ -268,9 +229,9 @@ def _off(target: Target, means: _Means) -> Choice:
         return _switched_off(target, means)
     if _silence_is_off(facts) and (target.known or means.guessed):
         return Choice("absent", "off", thinks=False)
-    says_none = means.writer in _SWITCHES_BY_WORD or "none" in facts.efforts
+    says_none = WRITERS[means.writer].switches_by_word or "none" in facts.efforts
     effort = "none" if means.words == means.writer and says_none else None
-    budget = traits_of_writer(means.writer).off_budget
+    budget = WRITERS[means.writer].off_budget
     if not write_thinking(ThinkingPlan("off", means.writer, effort, budget)):
         return _unsayable(target, Wish(level="none"))
     thinks = facts.off_type != "disabled"
@@ -356,7 +317,7 @@ def _level(target: Target, means: _Means, level: Level) -> Choice:
         warnings = () if facts.budget or means.guessed else (_as_asked(target, level),)
         return Choice("on", name=level, writer=means.budget, budget=budget, warnings=warnings)
     if means.words and (not facts.reasoning_options or not target.known or means.guessed):
-        effort = _nearest(level, _VOCABULARY.get(means.words, LADDER))
+        effort = _nearest(level, WRITERS[means.words].words)
         warnings = () if means.guessed else (_as_asked(target, level, effort),)
         return Choice("on", writer=means.words, effort=effort, warnings=warnings)
     return _switched(target, means, level)
@@ -414,7 +375,7 @@ def _switched(target: Target, means: _Means, level: Level) -> Choice:
 
 def _is_switched_by_words(facts: ModelFacts, means: _Means) -> bool:
     """Whether a model that knows only on and off needs a word to think."""
-    by_word = means.writer in _SWITCHES_BY_WORD and facts.has_toggle
+    by_word = WRITERS[means.writer].switches_by_word and facts.has_toggle
     return by_word and facts.thinks_by_default is not True
 
 
@@ -446,7 +407,7 @@ def _by_default(target: Target, means: _Means) -> Choice:
     facts = target.facts
     if not facts.reasoning or means.unsure:
         return Choice("absent")
-    unsure = facts.thinks_by_default is None and means.writer in _SWITCHES_ANY
+    unsure = facts.thinks_by_default is None and WRITERS[means.writer].switch_is_harmless
     sayable = not facts.thinks_by_default and (facts.reasoning_options or unsure)
     budgeted = means.writer == "anthropic-budget" and facts.budget is not None
     return _on(target, means) if budgeted or sayable else _default(target, means)

@@ -47,22 +47,26 @@ _SUFFIXES = 4
 
 
 class Repair(Value, frozen=True):
-    """The sendable messages of a turn, and how much was repaired.
-
-    `interrupted` are answers sent as far as they came; `unfinished` are left out, because the turn
-    continued without them. `unmade_calls` never ran. `torn` are the ids of thinking blocks whose
-    follower never came or is left out.
-    """
+    """The sendable messages of a turn, and how much was repaired."""
 
     messages: tuple[Message, ...]
+    """The messages in an order and a form that any endpoint accepts."""
     unfinished: int = 0
+    """Answers left out because they broke off and the turn continued without them."""
     interrupted: int = 0
+    """Answers that broke off and are sent as far as they came."""
     unmade_calls: int = 0
+    """Calls of such answers that never ran, and are not sent."""
     empty: int = 0
+    """Answers left out because they contain nothing but thinking."""
     closed_calls: int = 0
+    """Calls without a result, which got one that says so."""
     orphans: int = 0
+    """Results left out because no call has their id."""
     cut_calls: int = 0
+    """Calls left out because the token limit cut them off."""
     torn: frozenset[int] = frozenset()
+    """The Python ids of thinking blocks whose follower never came or is left out."""
 
     @property
     def is_mended(self) -> bool:

@@ -55,32 +55,44 @@ __all__ = [
 
 
 class Rules(Value, frozen=True):
-    """Everything that decides a view: the user's preferences and the endpoint's requirements.
-
-    `off` means that thinking is off: earlier thinking is not sent either. In an open chain its
-    thinking is `required`, or at least `returned` to the server that sent it. With `carried_only`
-    that means carriers, not readable thinking. `condense_over` is the size in tokens above which
-    unsigned thinking is sent condensed. `home` is the origin of messages without one; `reads` are
-    patterns of models whose messages count as the target's own at the same endpoint. `input` are
-    the kinds of input the model accepts; none is unknown. `renamed` are tools with another name
-    there.
-    """
+    """Everything that decides a view: the user's preferences and the endpoint's requirements."""
 
     origin: Origin
+    """The origin of what the target itself writes."""
     home: Origin
+    """The origin of messages that have none."""
     intake: Intake
+    """The form in which the endpoint accepts thinking back."""
     reads: tuple[str, ...] = ()
+    """Patterns of models whose messages count as the target's own at the same endpoint."""
     include: bool = False
+    """Whether the user wants earlier thinking sent (`reasoning.includeInContext`)."""
     strip: StripPolicy = "none"
+    """Which earlier thinking the user wants left out (`reasoning.stripFromContext`)."""
     handoff: Literal["drop", "text"] = "drop"
+    """Whether thinking of other models is left out or sent as plain text."""
     off: bool = False
+    """Whether thinking is off: earlier thinking is not sent either."""
     required: bool = False
+    """Whether the endpoint rejects an open tool chain without its thinking."""
     returned: bool = False
+    """Whether thinking of an open tool chain goes back to the server that sent it, whatever the
+    user prefers.
+    """
     forbidden: bool = False
+    """Whether the endpoint accepts no thinking in this request."""
     carried_only: bool = False
+    """Whether `required` and `returned` apply only to thinking with a carrier."""
     condense_over: int | None = None
+    """The size in tokens above which unsigned thinking is sent condensed; None sends all of it in
+    full.
+    """
     input: tuple[str, ...] = ()
+    """The kinds of input that the model accepts, such as `image`; empty is unknown."""
     renamed: tuple[tuple[str, str], ...] = ()
+    """Pairs of a tool's name and the name under which it is sent, for names that the API does not
+    accept.
+    """
 
     def is_own(self, origin: Origin) -> bool:
         """Whether the target reads what this origin wrote as its own."""
@@ -125,41 +137,78 @@ class Condensing(Struct, frozen=True):
 
 
 class Tally(Value, frozen=True):
-    """How much of a view differs from the log; turns add up."""
+    """How much of a view differs from the log; turns add up. Notes for the user follow from it."""
 
     off: int = 0
+    """Thinking blocks left out because thinking is off."""
     stripped: int = 0
+    """Thinking blocks left out by the strip policy."""
     excluded: int = 0
+    """Thinking blocks left out because the user wants no earlier thinking sent."""
     required: int = 0
+    """Unwanted thinking blocks of the open tool chain that are sent because the endpoint requires
+    them.
+    """
     returned: int = 0
+    """Unwanted thinking blocks of the open tool chain that go back to the server that sent them."""
     untaken: int = 0
+    """Thinking blocks left out because the endpoint accepts none back."""
     unsigned: int = 0
+    """Thinking blocks left out, whole or in part, because they lack a signature."""
     unreadable: int = 0
+    """Thinking blocks left out because the endpoint could not read them."""
     unfollowed: int = 0
+    """Thinking blocks left out because nothing that the API accepts follows them."""
     refused: int = 0
+    """Thinking blocks left out because the endpoint rejected them before."""
     unaccepted: int = 0
+    """Opaque blocks left out because the endpoint rejected them before."""
     foreign: int = 0
+    """Thinking blocks of other models that are left out."""
     opaque: int = 0
+    """Opaque blocks left out because only another model understands them."""
     strange: int = 0
+    """Blocks left out because only another API supports their kind."""
     earlier: int = 0
+    """Blocks left out that replace earlier messages, such as a provider's own compaction, because
+    only another provider can read them.
+    """
     broken: int = 0
+    """Blocks left out because they are not what they claim to be, such as a call without a name."""
     handed_over: int = 0
+    """Thinking blocks of other models that are sent as plain text."""
     condensed: int = 0
+    """Thinking blocks that are sent as their stored short version."""
     forbidden: int = 0
+    """Thinking blocks left out because the endpoint accepts none while thinking is off."""
     unfinished: int = 0
+    """Answers left out because they broke off and the question was asked again."""
     interrupted: int = 0
+    """Answers that broke off and are sent as far as they came."""
     unmade_calls: int = 0
+    """Calls of such answers that never ran, and are not sent."""
     unanswered: int = 0
+    """Questions left out because no answer to them ever came."""
     empty: int = 0
+    """Answers left out because they contain nothing but thinking."""
     closed_calls: int = 0
+    """Calls without a result, which got one that says so."""
     orphans: int = 0
+    """Tool results left out because no call has their id."""
     cut_calls: int = 0
+    """Calls left out because the token limit cut them off."""
     renamed: int = 0
+    """Calls sent under another name, because the API does not accept theirs."""
     malformed: int = 0
+    """Calls sent with their arguments as text, because they are not a JSON object."""
     images: int = 0
+    """Images left out because the model accepts none."""
     audio_files: int = 0
+    """Audio files left out because the model accepts none."""
     videos: int = 0
+    """Videos left out because the model accepts none."""
     pdfs: int = 0
+    """PDFs left out because the model accepts none."""
 
     def __add__(self, more: Tally) -> Tally:
         if self is UNCHANGED or more is UNCHANGED:

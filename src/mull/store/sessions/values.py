@@ -32,28 +32,38 @@ SessionKind: TypeAlias = Literal["conversation", "ask"]
 
 
 class SessionInfo(Value, frozen=True):
-    """A session without what was said in it.
-
-    `settings` are those of the session's own layer. A fork knows its `parent`, and how many of the
-    parent's records it began with (`parent_at`). `turns` counts every turn ever begun: one that
-    was taken back keeps its number.
-    """
+    """A session without what was said in it."""
 
     id: str
+    """The id that mull gave it; the beginning of it is enough to name the session."""
     folder: str
+    """The folder that it was started in."""
     created: float
+    """When it was created, in seconds since 1970."""
     updated: float
+    """When it last changed, in seconds since 1970."""
     name: str | None = None
+    """The name that the user gave it; None if it has none."""
     title: str = ""
+    """How it began: the first words of the first question."""
     model: str | None = None
+    """The model of the next request, as `-m` takes it; None is the configured one."""
     base_url: str | None = None
+    """The address used instead of the provider's; None uses that."""
     system: str = ""
+    """The system prompt."""
     settings: dict[str, Any] = {}
+    """The settings of the session's own layer, by key."""
     parent: str | None = None
+    """The id of the session that it is a fork of; None if it is not a fork."""
     parent_at: int | None = None
+    """How many of the parent's records it began with."""
     records: int = 0
+    """The number of its records, messages and others."""
     turns: int = 0
+    """The number of turns ever begun: one that was taken back keeps its number."""
     kind: SessionKind = "conversation"
+    """Whether it is a conversation, or a single question of `mull ask`."""
 
     @property
     def label(self) -> str:

@@ -170,14 +170,23 @@ class Reply(_Data, frozen=True):
     """
 
     shows: Shows
+    """What a client must report of the answer."""
     document: dict[str, Any] | None = None
+    """The answer to a request without streaming; None if every request streams."""
     stream: str | None = None
+    """The stream as text; None if it is binary, or never requested."""
     stream64: str | None = None
+    """The stream in base64, if it is binary."""
     cuts: tuple[int, ...] = ()
+    """Byte positions at which the stream is divided."""
     every: int = 0
+    """The size of the pieces in bytes; 0 divides at `cuts` alone."""
     broken: bool = False
+    """Whether the connection breaks at the end of the stream."""
     delivered: dict[str, Any] | None = None
+    """What a client had received when the connection broke, as a document."""
     invoke: Invoked | None = None
+    """The same answer for a client that uses InvokeModel."""
 
     def pieces(self) -> tuple[bytes, ...] | None:
         """The stream as it is sent."""
@@ -225,18 +234,29 @@ class Case(_Data, frozen=True):
     """One conversation, and what must become of it."""
 
     id: str
+    """The name of the case, as in `anthropic/interleaved/blocking`."""
     kind: Kind
+    """What the case is about; `KINDS` has a sentence for each."""
     title: str
+    """What happens in it, in one line."""
     sources: Annotated[tuple[str, ...], Meta(min_length=1, description="public reports")]
+    """Where such traffic, or a client that failed with it, is described."""
     call: Annotated[
         Literal["blocking", "streaming"], Meta(description="which call of the client is used")
     ]
+    """Whether the client streams."""
     endpoints: dict[str, Endpoint]
+    """Who answers, by a name that steps refer to."""
     steps: tuple[Step, ...]
+    """What the client does, in order."""
     replies: dict[str, tuple[Reply, ...]]
+    """The answers of each endpoint, in order."""
     requests: dict[str, tuple[tuple[Check, ...], ...]] = {}
+    """What must hold for each request to an endpoint, in order."""
     evidence: Literal["captured", "constructed"] = "constructed"
+    """Whether the answers were recorded (`captured`) or written by hand (`constructed`)."""
     client: Annotated[Client | None, Meta(description="only in pairs, for gateways")] = None
+    """Who talks to the gateway; None if the client under test is no gateway."""
 
 
 def find_suite() -> Path:

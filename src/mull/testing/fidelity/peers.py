@@ -38,20 +38,28 @@ class PeerUnavailable(Exception):
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One client: its adapter, its packages, and the settings it is run with. It may share the
-    `environment` of another. With `node` a Python adapter starts a program of Node: its
-    packages come from npm too, and its arguments are the paths of Node and of their folder.
-    """
+    """One client: its adapter, its packages, and the settings it is run with."""
 
     kind: str
+    """What it is, such as `SDK`, `library` or `gateway`."""
     adapter: str
+    """The file of its adapter, a Python or a Node program."""
     packages: tuple[str, ...]
+    """What is installed for it, from PyPI or npm; empty runs it in mull's own environment."""
     version: str
+    """The package whose version is shown; empty for what has no version."""
     settings: str
+    """How it is used, in words for the results page."""
     python: str | None = None
+    """The version of Python that it needs; None is the one that runs the suite."""
     node: bool = False
+    """Whether a Python adapter starts a program of Node: its packages come from npm too, and its
+    arguments are the paths of Node and of their folder.
+    """
     environment: str | None = None
+    """The name of an environment that it shares with another peer; None is one of its own."""
     environ: Mapping[str, str] = {}
+    """Environment variables for the adapter."""
 
     @property
     def is_node(self) -> bool:

@@ -96,20 +96,24 @@ def _no_offers(known: Known, words: Sequence[str]) -> Iterable[Item]:
 
 
 class Command(Value, frozen=True):
-    """One row of the command table. `usage` follows the name in help; `forms` are its variants, one
-    per line.
-
-    A command without `while_busy` is rejected while the model is working.
-    """
+    """One row of the command table."""
 
     name: str
+    """The word after the slash."""
     usage: str
+    """What may follow it, as help shows it: `[KEY [VALUE]]`."""
     line: str
+    """What it does, in one line of help."""
     run: Run
+    """Runs it with the text that was typed after its name."""
     offers: Offers = _no_offers
+    """Completions for what is typed after its name."""
     while_busy: bool = True
+    """Whether it may run while the model is working; otherwise it is rejected then."""
     forms: tuple[tuple[str, str], ...] = ()
+    """Its variants, one line of help each: what is typed, and what that does."""
     aliases: tuple[str, ...] = ()
+    """Other words for it."""
 
     @property
     def shown(self) -> str:

@@ -55,17 +55,26 @@ class Working(Value, frozen=True):
 
 
 class Status(Value, frozen=True):
-    """Everything the line may show. An unknown cost is not zero."""
+    """Everything the line may show."""
 
     model: str
+    """The model of the next request, as `provider/model`."""
     level: str = ""
+    """The level at which it thinks; empty if there is nothing to say."""
     meter: str = ""
+    """The tokens in the context and its window, as in `1.6k/1M`; `~` marks a rough count."""
     fullness: Fullness = "unknown"
+    """How full the window is, for the colour of the meter."""
     cost: CostSum = CostSum()
+    """What the session has cost so far; an unknown cost is not zero."""
     profile: str | None = None
+    """The name of the profile in use; None if there is none."""
     approval: Approval | None = None
+    """Which tool calls need approval; None if there are no tools."""
     view: View = "full"
+    """How thinking is shown."""
     working: Working | None = None
+    """What the turn is doing; None while nothing runs."""
 
 
 class _Part(NamedTuple):

@@ -37,7 +37,9 @@ class Question(Value, frozen=True):
     """Something the user must decide before work continues."""
 
     title: str
+    """What is to be decided, in one line."""
     choices: tuple[Choice, ...]
+    """The answers to choose from, in the order in which they are shown."""
     about: tuple[str, ...] = ()
     """Lines below the title."""
     quoted: str = ""

@@ -96,9 +96,8 @@ class KeyDecoder:
         if self._held == "\x1b":
             self._held = ""
             self._press(ESC)
-        elif (
-            len(self._held) == 2
-        ):  # anything longer is a sequence on a slow connection, and is awaited
+        elif len(self._held) == 2:
+            # Anything longer is a sequence on a slow connection, and is awaited.
             letter, self._held = self._held[1], ""
             self._press(Keys.Escape)
             self._press(_plain(letter), letter)

@@ -37,39 +37,70 @@ __all__ = ["THEMES", "Theme", "theme_for"]
 
 
 class Theme(Value, frozen=True):
-    """A style for each role. `bar` is at the left of every line of thinking."""
+    """A style for each role."""
 
     name: str
+    """The name by which `--theme` and `/theme` choose it."""
     text: Style = PLAIN
+    """The model's answers, and whatever has no role of its own."""
     thinking: Style = PLAIN
+    """The text of thinking."""
     thinking_label: Style = PLAIN
+    """The title of a piece of thinking, and the bar beside it."""
     heading: Style = PLAIN
+    """Headings in answers, titles of pages and questions."""
     code: Style = PLAIN
+    """Code within a line, and commands that are shown for approval."""
     code_block: Style = PLAIN
+    """Code blocks, where no token has a style of its own."""
     keyword: Style = PLAIN
+    """Keywords in code blocks."""
     string: Style = PLAIN
+    """Strings in code blocks."""
     number: Style = PLAIN
+    """Numbers in code blocks."""
     comment: Style = PLAIN
+    """Comments in code blocks."""
     added: Style = PLAIN
+    """The sign before an added line of a diff."""
     removed: Style = PLAIN
+    """The sign before a removed line of a diff."""
     added_line: Style = PLAIN
+    """An added line of a diff."""
     removed_line: Style = PLAIN
+    """A removed line of a diff."""
     added_word: Style = PLAIN
+    """The changed words in an added line."""
     removed_word: Style = PLAIN
+    """The changed words in a removed line."""
     quote: Style = PLAIN
+    """Quoted text in answers."""
     link: Style = PLAIN
+    """The text of a link."""
     url: Style = PLAIN
+    """The address of a link."""
     faint: Style = PLAIN
+    """What matters least, such as rules, gaps and hints."""
     user: Style = PLAIN
+    """The user's own messages."""
     user_mark: Style = PLAIN
+    """The mark before a message of the user, and before what is being typed."""
     tool: Style = PLAIN
+    """The line that names a tool call."""
     tool_output: Style = PLAIN
+    """The output of tools."""
     error: Style = PLAIN
+    """Errors, and the output of tools that failed."""
     warning: Style = PLAIN
+    """Warnings and questions."""
     note: Style = PLAIN
+    """Notes and remarks beside the conversation."""
     status: Style = PLAIN
+    """The status line."""
     accent: Style = PLAIN
+    """What is selected or active, such as a choice or the spinner."""
     bar: str = "  "
+    """The text at the left of every line of thinking."""
     marks: bool = False
     """Whether headings and code keep their Markdown marks, because no style shows them."""
     words: bool = False

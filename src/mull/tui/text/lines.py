@@ -31,13 +31,21 @@ class Style(NamedTuple):
     """How text looks."""
 
     fg: Colour = None
+    """The colour of the text; None is the terminal's own."""
     bg: Colour = None
+    """The colour behind the text; None is the terminal's own."""
     bold: bool = False
+    """Whether the text is bold."""
     italic: bool = False
+    """Whether the text is in italics; some terminals show it otherwise."""
     dim: bool = False
+    """Whether the text has less intensity than its colour."""
     underline: bool = False
+    """Whether the text is underlined."""
     reverse: bool = False
+    """Whether the two colours are exchanged."""
     strike: bool = False
+    """Whether the text is struck through."""
 
 
 class Span(NamedTuple):
