@@ -57,13 +57,14 @@ __all__ = [
 class Rules(Value, frozen=True):
     """Everything that decides a view: the user's preferences and the endpoint's requirements.
 
-    `off` means that thinking is off: earlier thinking is not sent either. In an open chain its
-    thinking is `required`, or at least `returned` to the server that sent it. With `carried_only`
-    that means carriers, not readable thinking. `condense_over` is the size in tokens above which
-    unsigned thinking is sent condensed. `home` is the origin of messages without one; `reads` are
-    patterns of models whose messages count as the target's own at the same endpoint. `input` are
-    the kinds of input the model accepts; none is unknown. `renamed` are tools with another name
-    there.
+    `sealed` means that answers whose thinking came with carriers are sent with it although nothing
+    is included. `off` means that thinking is off: earlier thinking is not sent either. In an open
+    chain its thinking is `required`, or at least `returned` to the server that sent it. With
+    `carried_only` that means carriers, not readable thinking. `condense_over` is the size in tokens
+    above which unsigned thinking is sent condensed. `home` is the origin of messages without one;
+    `reads` are patterns of models whose messages count as the target's own at the same endpoint.
+    `input` are the kinds of input the model accepts; none is unknown. `renamed` are tools with
+    another name there.
     """
 
     origin: Origin
@@ -71,6 +72,7 @@ class Rules(Value, frozen=True):
     intake: Intake
     reads: tuple[str, ...] = ()
     include: bool = False
+    sealed: bool = False
     strip: StripPolicy = "none"
     handoff: Literal["drop", "text"] = "drop"
     off: bool = False
@@ -411,6 +413,9 @@ def _own_blocks(
     message: Message, keep: Keep, rules: Rules, shorter: _Shorter, torn: frozenset[int]
 ) -> tuple[Sequence[Block], Tally]:
     """What is wanted or required, in the form that the endpoint accepts."""
+    sealed = rules.sealed and all(thought.has_carrier for thought in message.thinking)
+    if sealed and keep.unwanted == "excluded":
+        keep = Keep(None, keep.in_chain)
     kept, tally = _kept(message, keep, rules)
     if not rules.intake.refused and ThinkingBlock not in map(type, kept):
         return kept, tally
