@@ -112,6 +112,37 @@ def test_preserve_says_whether_an_earlier_thought_goes_back(
 
 
 @pytest.mark.parametrize(
+    ("chosen", "sent"),
+    [
+        ([], True),
+        (["reasoning.stripFromContext=allButLast"], True),
+        (["reasoning.includeInContext=false"], False),
+        (["reasoning.stripFromContext=all"], False),
+        (["reasoning.enabled=false"], False),
+        (["model.presets=false"], False),
+    ],
+)
+def test_what_a_server_that_nobody_knows_has_signed_goes_back_unless_the_user_says_otherwise(
+    chosen, sent, capsys, monkeypatch
+):
+    monkeypatch.setenv("DEBUG", "1")
+    details = [{"type": "reasoning.text", "text": "so", "signature": "SIG", "index": 0}]
+    reply = Reply.events(
+        chunk({"reasoning_details": details}), chunk({"content": "yes"}, "stop"), "[DONE]"
+    )
+    words = [word for setting in chosen for word in ("--set", setting)]
+    with ScriptedServer([reply, reply]) as server:
+        for go_on in ([], ["--continue"]):
+            capsys.readouterr()
+            main(
+                ["ask", *go_on, "-m", "openai-compatible/m", "--base-url", server.url, *words, "q"]
+            )
+    assert f"(preserve: {str(sent).lower()})" in capsys.readouterr().err
+    answered = server.requests[-1].json["messages"][1]
+    assert ("reasoning_details" in answered) is sent
+
+
+@pytest.mark.parametrize(
     ("model", "level", "effort"),
     [
         ("anthropic/claude-sonnet-4-5", "low", "low"),

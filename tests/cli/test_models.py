@@ -84,6 +84,9 @@ def test_what_goes_back_and_where(lines):
     _, out, _ = lines("show", "groq/openai/gpt-oss-120b")
     told = "only while a tool chain is open (reasoning.includeInContext is false by preset)"
     assert told in "".join(out)
+    _, out, _ = lines("show", "kilo/qwen/qwen3.7-max")
+    told = "what is signed of all turns, the rest only while a tool chain is open (reasoning."
+    assert told in "".join(out)
     _, out, _ = lines("show", "openai/gpt-4o")
     assert "  sent back  nothing" in out
 

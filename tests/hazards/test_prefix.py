@@ -91,6 +91,13 @@ DROPPED = (
     "openai-compatible/anything",
 )
 """Models whose makers leave the thoughts of finished turns out, and one that nobody knows."""
+SEALED = (
+    "openai-compatible/anything",
+    "vllm/house",
+    "kilo/qwen/qwen3.7-max",
+    "amazon-bedrock/arn:aws:bedrock:us-east-1:1:application-inference-profile/x",
+)
+"""Models of which no row says what goes back."""
 LIST = {"anthropic": "messages", "openai-chat": "messages", "bedrock-converse": "messages"}
 LIST |= {"openai-responses": "input", "gemini": "contents"}
 URL = "http://127.0.0.1:9/v1"
@@ -285,6 +292,29 @@ def test_where_thoughts_of_finished_turns_are_left_out_nothing_else_changes(mode
     assert not preset_values(target.facts).get(INCLUDE)
     conversation = data.draw(st.lists(turns(target.dialect), min_size=1, max_size=4))
     assert_extends(target, map(without_thoughts, requests_of(target, conversation)))
+
+
+def sealed(turn):
+    """The turn with a signature on each thought."""
+    return [
+        (replace(message, blocks=(*map(signed, message.blocks),)), steers)
+        for message, steers in turn
+    ]
+
+
+def signed(block):
+    plain = isinstance(block, ThinkingBlock) and not block.has_carrier
+    return replace(block, signature="SIG") if plain else block
+
+
+@pytest.mark.parametrize("model", SEALED)
+@settings(max_examples=int(os.environ.get("MULL_EXAMPLES", "10")))
+@given(data=st.data())
+def test_signed_thoughts_go_back_where_nobody_says_what_does(model, data):
+    target = place_of(model)
+    assert INCLUDE not in preset_values(target.facts)
+    conversation = data.draw(st.lists(turns(target.dialect), min_size=1, max_size=4))
+    assert_extends(target, requests_of(target, map(sealed, conversation)))
 
 
 def without_thoughts(body):

@@ -17,7 +17,7 @@ from compressing import (
 )
 from conversations import target as made_up
 from mull.history.log import Condensed, Entry, Log, Undone
-from mull.neutral.blocks import MediaBlock, TextBlock, ThinkingBlock, ToolCallBlock
+from mull.neutral.blocks import MediaBlock, OpaqueBlock, TextBlock, ThinkingBlock, ToolCallBlock
 from mull.neutral.messages import Message, assistant, user
 from mull.policy.compress.decide import (
     Rejected,
@@ -152,6 +152,23 @@ class TestMiddleOut:
         assert "characters left out" in quote
         assert CHARACTERS.count(quote) < 1200
         assert log.active[0].role == "user"
+
+    @pytest.mark.parametrize("words", [0, 1, 3])
+    @pytest.mark.parametrize("strategy", ["middle-out", "truncate", "one-shot"])
+    @pytest.mark.parametrize("dialect", ["openai-responses", "anthropic"])
+    def test_an_item_in_place_of_a_conversation_that_was_given_up_stays(
+        self, dialect, strategy, words
+    ):
+        """The item of OpenAI's compact endpoint comes after the user's messages."""
+        target, item = TARGETS[dialect], {"type": "compaction", "encrypted_content": "gAAA"}
+        kept = [user(f"word {number} " + "and " * 500) for number in range(words)]
+        log = Log([*kept, assistant(OpaqueBlock(item))])
+        for number in range(8):
+            for message in turn(target, str(number), size=4000):
+                log.append(message)
+        compressed(log, strategy, target=target)
+        assert "gAAA" in str(body_of(prepared_for(log, target)))
+        assert len(log.active) < len(log.messages)
 
     def test_nothing_to_gain_is_said_and_not_done(self):
         for said, reason in (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from mull.neutral.events import Event, ThinkingCarrier, ThinkingDelta, Warned
 from mull.policy.prepare import Prepared
 from mull.policy.thinking.wish import wish_of
-from mull.settings.layers import Snapshot
+from mull.settings.presets import includes_sealed
 
 __all__ = ["CODE", "Spotter"]
 
@@ -26,7 +26,7 @@ class Spotter:
     def __init__(self, prepared: Prepared, say: Callable[[Event], None]) -> None:
         self._asked = prepared
         self._plan = prepared.request.thinking
-        self._preserves = _preserves(prepared.made.snapshot)
+        self._preserves = _preserves(prepared)
         self._fields: list[str] = []
         self._say = say
 
@@ -60,7 +60,11 @@ def _effort(prepared: Prepared) -> str:
     return f" (effort: {effort})" if effort else ""
 
 
-def _preserves(snapshot: Snapshot) -> bool:
+def _preserves(prepared: Prepared) -> bool:
     """Whether any thinking of an earlier turn is sent back."""
-    stripped = snapshot["reasoning.stripFromContext"] == "all"
-    return snapshot["reasoning.includeInContext"] and not stripped and not wish_of(snapshot).is_off
+    snapshot = prepared.made.snapshot
+    if snapshot["reasoning.stripFromContext"] == "all" or wish_of(snapshot).is_off:
+        return False
+    thoughts = (thought for message in prepared.request.messages for thought in message.thinking)
+    sealed = includes_sealed(snapshot) and any(thought.has_carrier for thought in thoughts)
+    return snapshot["reasoning.includeInContext"] or sealed

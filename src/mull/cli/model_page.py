@@ -16,6 +16,7 @@ from mull.auth.variables import key_variables
 from mull.dialects.traits import TRAITS
 from mull.policy.thinking.plan import LevelRow, level_table
 from mull.policy.thinking.wish import wish_of
+from mull.settings.presets import includes_sealed
 
 if TYPE_CHECKING:
     from mull.catalog.load import Header
@@ -131,7 +132,11 @@ def sends_back(target: Target, snapshot: Snapshot) -> str:
     elif included and strip != "none":
         setting = f"reasoning.stripFromContext is {strip}"
     turns = "of all turns" if strip == "none" else "of the last turn that has any"
-    when = turns if included and strip != "all" else "only while a tool chain is open"
+    when = "only while a tool chain is open"
+    if included and strip != "all":
+        when = turns
+    elif includes_sealed(snapshot) and strip != "all" and not wish_of(snapshot).is_off:
+        when = f"what is signed {turns}, the rest {when}"
     return f"{carried}, {when} ({setting}){told}"
 
 

@@ -59,7 +59,7 @@ from mull.policy.view.media import check_question
 from mull.policy.view.notes import view_notes
 from mull.policy.view.turn import Rules, chain_lacks_thought, check_beginning, is_open_chain
 from mull.settings.layers import Snapshot
-from mull.settings.presets import preset_values
+from mull.settings.presets import includes_sealed, preset_values
 
 __all__ = ["LongThought", "Prepared", "prepare", "too_long_text", "uncondensed"]
 
@@ -406,6 +406,7 @@ def _make_rules(made: Made, target: Target, planned: Planned) -> Rules:
         intake=intake_of(target, thinks=thinks, only=made.field, left_out=left_out),
         reads=target.compat.reads_thinking_of,
         include=snapshot["reasoning.includeInContext"],
+        sealed=includes_sealed(snapshot),
         strip=snapshot["reasoning.stripFromContext"],
         handoff="drop" if target.facts.declines_thoughts else snapshot["reasoning.handoff"],
         off=off,

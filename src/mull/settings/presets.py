@@ -13,7 +13,7 @@ from mull.neutral.target import ModelFacts
 from mull.settings.layers import Snapshot
 from mull.settings.registry import SettingValue, parse_all
 
-__all__ = ["preset_told", "preset_values"]
+__all__ = ["includes_sealed", "preset_told", "preset_values"]
 
 _INCLUDE = "reasoning.includeInContext"
 
@@ -28,6 +28,13 @@ def preset_values(facts: ModelFacts) -> dict[str, SettingValue]:
     if facts.interleaved:
         derived[_INCLUDE] = True
     return {**derived, **parse_all(facts.presets)}
+
+
+def includes_sealed(snapshot: Snapshot) -> bool:
+    """Whether earlier thinking that came with a carrier is sent: nothing else is said, and whoever
+    signs or encrypts thinking advises sending it back.
+    """
+    return bool(snapshot["model.presets"]) and snapshot.origin(_INCLUDE) == "default"
 
 
 def preset_told(name: str, facts: ModelFacts, snapshot: Snapshot) -> str | None:

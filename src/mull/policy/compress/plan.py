@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from mull.history.log import Log
-from mull.neutral.blocks import Block, MediaBlock, ThinkingBlock, ToolResultBlock, Value
+from mull.neutral.blocks import (
+    Block,
+    MediaBlock,
+    OpaqueBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    Value,
+)
 from mull.policy.compress.cut import Unit, cut_late, cut_to_fit, is_closed, units_of
 from mull.policy.compress.material import shorten
 from mull.policy.prepare import Prepared
@@ -138,12 +145,13 @@ class _Planner:
         )
 
     def _first(self) -> int:
-        """The first unit that may be left out: the one after the task, unless that is too long."""
+        """The first unit that may be left out: the one after the task, unless that is too long, and
+        after an item in place of a conversation that the log does not have."""
         units = self._units
         for at, unit in enumerate(units):
             if unit.summary is not None or unit.begins_turn:
                 kept = unit.begins_turn and not self._is_long(self._costs[at])
-                return at + 1 if kept else at
+                return max(at + 1 if kept else at, _up_to_item(units))
         return sum(unit.message.role == "system" for unit in units)
 
     def _cut(self, first: int) -> int | None:
@@ -186,6 +194,15 @@ class _Planner:
 
     def _is_long(self, tokens: int) -> bool:
         return self._usable is not None and tokens > self._usable // LONG_QUOTE
+
+
+def _up_to_item(units: Sequence[Unit]) -> int:
+    """How many units there are up to an item in place of answers that the log does not have: one
+    before or in the first answer."""
+    answer = next((at for at, unit in enumerate(units) if unit.message.role == "assistant"), 0)
+    blocks = units[answer].message.blocks
+    held = any(isinstance(block, OpaqueBlock) and block.stands_for_earlier for block in blocks)
+    return answer + 1 if held else 0
 
 
 def _in_our_count(usable: int | None, prepared: Prepared) -> int | None:

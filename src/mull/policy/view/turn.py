@@ -67,6 +67,10 @@ class Rules(Value, frozen=True):
     """Patterns of models whose messages count as the target's own at the same endpoint."""
     include: bool = False
     """Whether the user wants earlier thinking sent (`reasoning.includeInContext`)."""
+    sealed: bool = False
+    """Whether answers whose thinking came with carriers are sent with it although nothing is
+    included.
+    """
     strip: StripPolicy = "none"
     """Which earlier thinking the user wants left out (`reasoning.stripFromContext`)."""
     handoff: Literal["drop", "text"] = "drop"
@@ -460,6 +464,9 @@ def _own_blocks(
     message: Message, keep: Keep, rules: Rules, shorter: _Shorter, torn: frozenset[int]
 ) -> tuple[Sequence[Block], Tally]:
     """What is wanted or required, in the form that the endpoint accepts."""
+    sealed = rules.sealed and all(thought.has_carrier for thought in message.thinking)
+    if sealed and keep.unwanted == "excluded":
+        keep = Keep(None, keep.in_chain)
     kept, tally = _kept(message, keep, rules)
     if not rules.intake.refused and ThinkingBlock not in map(type, kept):
         return kept, tally
