@@ -1038,6 +1038,7 @@ def test_a_folder_with_too_many_folders_has_no_sandbox(folder, monkeypatch):
     need_tier("namespaces")
     monkeypatch.setattr("mull.agent.sandbox.territory.MOST_FOLDERS", 2)
     assert "too many folders" in cage_of(folder, "namespaces").why_not()
+    assert "too many folders" in cage_of(Path("/"), "namespaces").why_not()
 
 
 def test_switched_off_there_is_none(folder):

@@ -119,7 +119,8 @@ class Territory:
             links += seen.links
             locked += (part for path in seen.repositories for part in _git_parts(path))
             waiting += seen.folders
-            if len(cache) > MOST_FOLDERS or len(locked) + len(hidden) > MOST_FOUND:
+            is_much = len(cache) > MOST_FOLDERS or len(locked) + len(hidden) > MOST_FOUND
+            if is_much or self.root == "/":
                 raise LocalError(
                     f"{self.root} has too many folders or protected files for the sandbox: "
                     "start mull in a smaller folder"

@@ -236,7 +236,11 @@ TIERS: Mapping[TierName, Tier] = {
         Tier(
             "bubblewrap",
             "bubblewrap and seccomp",
-            (_NOT_YET, "what a command wanted is guessed from its output"),
+            (
+                _NOT_YET,
+                "what a command wanted is guessed from its output",
+                "commands can write to named pipes (FIFOs) of other programs",
+            ),
             _why_no_bubblewrap,
             _start_bubblewrap,
         ),
