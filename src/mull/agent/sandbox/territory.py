@@ -33,7 +33,7 @@ from mull.policy.approval import Asked, Rule, Subject, decide
 from mull.policy.globs import fixed_start, has_wildcard, text_matches
 from mull.policy.protected import is_protected
 
-__all__ = ["Bounds", "Territory", "holders_of", "home_secrets", "programs", "sockets"]
+__all__ = ["Bounds", "Territory", "git_parts", "holders_of", "home_secrets", "programs", "sockets"]
 
 MOST_FOLDERS = 50_000
 MOST_FOUND = 1_000
@@ -117,7 +117,7 @@ class Territory:
             locked += seen.locked
             hidden += seen.hidden
             links += seen.links
-            locked += (part for path in seen.repositories for part in _git_parts(path))
+            locked += (part for path in seen.repositories for part in git_parts(path))
             waiting += seen.folders
             is_much = len(cache) > MOST_FOLDERS or len(locked) + len(hidden) > MOST_FOUND
             if is_much or self.root == "/":
@@ -127,7 +127,7 @@ class Territory:
                 )
         self._cache = cache
         roots = (self.root, *_git_home(self.root))
-        locked += [part for home in roots[1:] for part in _git_parts(home)]
+        locked += [part for home in roots[1:] for part in git_parts(home)]
         links += filter(os.path.islink, locked)  # what git has may be a link too
         locked = [path for path in locked if path not in links]
         links += [path for path, _ in _linked(locked)]
@@ -387,7 +387,7 @@ def _configured(folder: str) -> Iterator[str]:
             yield path
 
 
-def _git_parts(folder: str) -> Iterator[str]:
+def git_parts(folder: str) -> Iterator[str]:
     """What is protected of a git directory, and of those of its submodules and working trees."""
     for name in (*_GIT, *_configured(folder)):
         if os.path.lexists(path := os.path.join(folder, name)):
@@ -401,7 +401,7 @@ def _git_parts(folder: str) -> Iterator[str]:
             continue
         for path in inner:
             if os.path.exists(os.path.join(path, "HEAD")):
-                yield from _git_parts(path)
+                yield from git_parts(path)
             else:
                 waiting.append(path)
 
