@@ -401,6 +401,17 @@ def test_put_at_makes_missing_folders(tmp_path):
     assert look_at(tmp_path / "a" / "b") == found
 
 
+@pytest.mark.parametrize("goes", [True, False])
+def test_put_at_follows_no_link(tmp_path, goes):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a").write_bytes(b"of others")
+    (tmp_path / "link").symlink_to("real")
+    found = look_at(__file__)
+    with pytest.raises(OSError, match="link"):
+        put_at(tmp_path / "link" / "a", None if goes else found.state, found.content)
+    assert (tmp_path / "real" / "a").read_bytes() == b"of others"
+
+
 def test_deleting_a_session_deletes_its_checkpoints(folder, tmp_path):
     store = SqliteSessions(tmp_path / "sessions.db")
     info = store.create(folder=str(folder))

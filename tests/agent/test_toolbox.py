@@ -214,7 +214,8 @@ def test_variables_that_the_config_fills_in_do_not_reach_commands(tmp_path, monk
     hidden = [
         "PLACE", "TEAM", "WAY", "WORD", "BEE", "ANTHROPIC_AUTH_TOKEN", "AWS_SESSION_TOKEN",
         "GH_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "MYSQL_PWD", "npm_config__auth",
-        "TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS",
+        "TOKEN", "ACME_API_KEY_2", "ACME_KEYS", "ANTHROPIC_CUSTOM_HEADERS",
+        "OTEL_EXPORTER_OTLP_HEADERS",
     ]  # fmt: skip
     shown = ["KEYBOARD", "OLDPWD", "SSH_AUTH_SOCK"]
     for name in (*hidden, *shown):

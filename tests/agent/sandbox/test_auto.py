@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from caged import FILES, fill_repository, make_place, need_tier
+from caged import FILES, fill_repository, git, make_place, need_tier
 from mull.agent.calls import Calls
 from mull.agent.checkpoints import Keeper, plan_restoring
 from mull.agent.sandbox.cage import Cage
@@ -113,6 +113,14 @@ def test_commands_and_edits_run_unasked(folder):
 def test_protected_files_are_asked_about_in_the_file_tools_too(folder):
     work = Work(folder, False)
     assert work.use("write", path="AGENTS.md", content="evil").is_error
+    assert len(work.person.asked) == 1
+
+
+def test_so_are_hooks_wherever_git_looks_for_them(folder):
+    (folder / "tools").mkdir()
+    git(folder, "config", "core.hooksPath", "tools")
+    work = Work(folder, False)
+    assert work.use("write", path="tools/pre-commit", content="evil").is_error
     assert len(work.person.asked) == 1
 
 

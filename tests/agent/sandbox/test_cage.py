@@ -204,6 +204,7 @@ def test_where_they_cannot_be_locked_they_are_put_back(folder, how):
 
 REPOSITORY = {
     "hooks elsewhere": "tools/hooks/pre-commit",
+    "hooks named in one line": "tools/more/pre-commit",
     "more configuration": "tools/git",
     "another working tree": ".git/worktrees/tree/commondir",
     "a bare repository": "bare/config",
@@ -216,13 +217,37 @@ def test_whatever_makes_git_execute_something_is_protected(folder, tier, what):
     need_tier(tier)
     (folder / "tools/hooks").mkdir(parents=True)
     (folder / "tools/git").touch()
-    git(folder, "config", "core.hooksPath", "tools/hooks")
+    (folder / "tools/more").mkdir()
+    with open(folder / ".git/config", "a") as config:
+        config.write("[core] hooksPath = tools/more\n")
+    git(folder, "config", "--add", "core.hooksPath", "tools/hooks")
     git(folder, "config", "include.path", "../tools/git")
     git(folder, "worktree", "add", "-q", "../tree")
     git(folder, "init", "-q", "--bare", "bare")
     path = folder / REPOSITORY[what]
     run(cage_of(folder, tier), f"echo evil > {path}; mv tools t; mkdir tools; echo evil > {path}")
     assert not path.exists() or "evil" not in path.read_text()
+
+
+@pytest.mark.parametrize("name", ["config", "hooks/commit-msg"])
+def test_what_git_has_as_a_link_is_protected_too(folder, tier, name):
+    (folder / ".git/hooks/commit-msg").write_text("good\n")
+    top = name.split("/")[0]
+    (folder / ".git" / top).rename(folder / top)
+    (folder / ".git" / top).symlink_to(f"../{top}")
+    cage, before = cage_of(folder, tier), (folder / name).read_text()
+    spoil = f"echo evil >> {name}; rm -f .git/{top}; ln -s ../sub .git/{top}"
+    cage.check(run(cage, spoil).launch)
+    assert (folder / ".git" / name).read_text() == before
+
+
+def test_a_protected_link_that_leads_nowhere_stops_no_command(folder, tier):
+    (folder / "CLAUDE.md").symlink_to("no/such/file")
+    (folder / ".env.link").symlink_to("no/such/secret")
+    cage = cage_of(folder, tier, "read(.env*)")
+    ran = run(cage, "echo ok; mkdir -p no/such; echo evil > no/such/file")
+    assert ran.output == "ok\n"
+    assert cage.check(ran.launch).lost == (str(folder / "no/such/file"),)
 
 
 def test_a_git_directory_cannot_be_exchanged(folder):
@@ -582,6 +607,28 @@ def test_no_socket_of_another_program_is_reached(folder, tier, where, monkeypatc
     assert came == []
 
 
+@pytest.mark.parametrize("how", ["relative", "renamed", "in tmp"])
+def test_nor_one_that_the_kernel_lists_under_another_name(folder, tier, how, monkeypatch, tmp_path):
+    work = tmp_path if how == "in tmp" else folder
+    monkeypatch.chdir(work)
+    named = "first" if how == "renamed" else "socket"
+    address = named if how == "relative" else str(work / named)
+    with listening(address, family=socket.AF_UNIX) as (_, came):
+        os.rename(named, "socket")
+        run(cage_of(work, tier), connect("socket", "AF_UNIX"))
+    assert came == []
+
+
+def test_a_pair_of_sockets_stays_a_pair(folder, tier, monkeypatch):
+    monkeypatch.chdir(folder)
+    code = "import socket; a, b = socket.socketpair(type=socket.{}); {}; print(b.recv(9))"
+    with listening("socket", family=socket.AF_UNIX, kind=socket.SOCK_DGRAM) as (_, came):
+        run(cage_of(folder, tier), python(code.format("SOCK_DGRAM", "a.sendto(b'x', 'socket')")))
+    assert came == []
+    ran = run(cage_of(folder, tier), python(code.format("SOCK_STREAM", "a.send(b'x')")))
+    assert ran.output == "b'x'\n"
+
+
 def test_no_abstract_socket_is_reached_with_the_network_either(folder, tier):
     address = f"\0mull-{os.getpid()}"
     if tier == "bubblewrap":
@@ -661,9 +708,12 @@ def bystander():
 def test_other_processes_are_neither_signalled_nor_read(folder, tier, bystander):
     pid = bystander.pid
     command = f"kill -9 {pid}; tr '\\0' '\\n' < /proc/{pid}/environ; ls -l /proc/{pid}/cwd/; grep -s SECRET /proc/[0-9]*/environ"  # noqa: E501
-    ran = run(cage_of(folder, tier), command)
+    limits = Path(f"/proc/{pid}/limits").read_text()
+    limit = f"import resource; resource.prlimit({pid}, resource.RLIMIT_NOFILE, (0, 0))"
+    ran = run(cage_of(folder, tier), f"{command}; {python(limit)}")
     assert "SECRET" not in ran.output
     assert bystander.poll() is None
+    assert Path(f"/proc/{pid}/limits").read_text() == limits
 
 
 @pytest.mark.parametrize("tier", ALONE)
@@ -814,6 +864,16 @@ def test_a_path_can_be_granted(folder, tier):
     run(cage, "echo x > ../other/y; echo x > ../z", Grants(writes=(str(other),)))
     assert os.listdir(other) == ["y"]
     assert not (folder.parent / "z").exists()
+
+
+def test_a_granted_path_that_became_a_link_grants_nothing(folder):
+    """A command in the background may have put it there."""
+    need_tier("landlock")
+    (folder.parent / "other").mkdir()
+    (folder / "sub/link").symlink_to("../../other")
+    grants = Grants(writes=(str(folder / "sub/link"),))
+    run(cage_of(folder, "landlock"), "echo x > ../other/y", grants)
+    assert os.listdir(folder.parent / "other") == []
 
 
 @pytest.mark.parametrize("tier", LOCKING)
@@ -978,6 +1038,7 @@ def test_a_folder_with_too_many_folders_has_no_sandbox(folder, monkeypatch):
     need_tier("namespaces")
     monkeypatch.setattr("mull.agent.sandbox.territory.MOST_FOLDERS", 2)
     assert "too many folders" in cage_of(folder, "namespaces").why_not()
+    assert "too many folders" in cage_of(Path("/"), "namespaces").why_not()
 
 
 def test_switched_off_there_is_none(folder):

@@ -272,7 +272,7 @@ class Cage:
         return self._own
 
     def _secret(self) -> list[str]:
-        found = [*home_secrets((config_dir(), data_dir())), *sockets()]
+        found = [*home_secrets((config_dir(), data_dir())), *sockets(self.territory.root)]
         root = f"{self.territory.root}/"
         for path in found:
             if root.startswith(f"{path}/"):

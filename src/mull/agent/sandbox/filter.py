@@ -89,6 +89,9 @@ _ABSENT = {
 }
 _CLONE, _SOCKET, _IOCTL = (56, 220), (41, 198), (16, 29)
 _CONNECT, _SENDTO, _SENDMMSG = (42, 203), (44, 206), (307, 269)
+_SOCKETPAIR, _PRLIMIT = (53, 199), (302, 261)
+_JOINED = tuple(kind | flags for kind in (1, 5) for flags in (0, 0x800, 0x80000, 0x80800))
+"""SOCK_STREAM and SOCK_SEQPACKET, whose pairs stay together: a datagram can still go elsewhere."""
 
 _EPERM, _EACCES, _ENOSYS = 1, 13, 38
 _ALLOW, _TELL, _ERROR, _KILL = 0x7FFF0000, 0x7FC00000, 0x00050000, 0x80000000
@@ -106,7 +109,8 @@ def filter_program(
     """The program. Sockets can be made of these families only.
 
     What is `told` to the process that watches: calls that connect, or attempts to make other
-    sockets, which it has to refuse.
+    sockets, which it has to refuse. Without namespaces (`sockets`) no pair of sockets leads
+    elsewhere, and no limits of other processes can be set.
 
     Raises:
         KeyError: the system calls of this machine are not known.
@@ -124,6 +128,9 @@ def filter_program(
     code += _when(_IOCTL[column], _argument(1, _EQUAL, _TYPED, _ERROR | _EPERM, _ALLOW))
     refused = _TELL if told == "sockets" else _ERROR | _EACCES
     code += _when(_SOCKET[column], _argument(0, _EQUAL, families, _ALLOW, refused))
+    if told == "sockets":
+        code += _when(_SOCKETPAIR[column], _argument(1, _EQUAL, _JOINED, _ALLOW, _ERROR | _EACCES))
+        code += _when(_PRLIMIT[column], _argument(0, _EQUAL, [0], _ALLOW, _ERROR | _EPERM))
     if told == "connects":
         code += _when(_CONNECT[column], [_line(_RETURN, _TELL)])
         code += _when(_SENDMMSG[column], [_line(_RETURN, _TELL)])

@@ -32,7 +32,7 @@ _FAILED = 125
 _X86 = os.uname().machine == "x86_64"
 _CLONE, _CAPSET, _SETNS, _SECCOMP = (56, 126, 308, 317) if _X86 else (220, 91, 268, 277)
 _OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT = 428, 429, 430, 431, 432
-_MOUNT_SETATTR = 442
+_OPENAT2, _MOUNT_SETATTR = 437, 442
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 _SIGCHLD = 17
 _AT_FDCWD = -100
@@ -231,11 +231,13 @@ def _landlock(handled: tuple[int, int, int], grants: list[tuple[int, bytes]]) ->
     while rights.endswith(bytes(8)) and len(rights) > 8:
         rights = rights[:-8]  # an older kernel knows fewer fields
     rules = _call(_LANDLOCK_CREATE, rights, len(rights), 0)
+    words = (os.O_PATH | os.O_CLOEXEC, 0, 4)  # RESOLVE_NO_SYMLINKS
+    how = b"".join(one.to_bytes(8, "little") for one in words)
     for access, path in grants:
         try:
-            at = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            at = _call(_OPENAT2, _AT_FDCWD, path, how, len(how))
         except OSError:
-            continue  # what is gone needs no grant
+            continue  # it is gone, or a running command has put a link there
         try:
             rule = access.to_bytes(8, "little") + at.to_bytes(4, "little")
             _call(_LANDLOCK_ADD, rules, 1, rule, 0)

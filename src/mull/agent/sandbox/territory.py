@@ -18,7 +18,7 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain, islice
@@ -33,7 +33,7 @@ from mull.policy.approval import Asked, Rule, Subject, decide
 from mull.policy.globs import fixed_start, has_wildcard, text_matches
 from mull.policy.protected import is_protected
 
-__all__ = ["Bounds", "Territory", "holders_of", "home_secrets", "programs", "sockets"]
+__all__ = ["Bounds", "Territory", "git_parts", "holders_of", "home_secrets", "programs", "sockets"]
 
 MOST_FOLDERS = 50_000
 MOST_FOUND = 1_000
@@ -47,7 +47,9 @@ _VIRTUAL = frozenset(
 _BUILD = frozenset({".gradle", ".yarn", ".cargo", ".m2", ".gem", ".direnv", ".ipython", ".jupyter"})
 _GIT = ("config", "config.worktree", "hooks", "commondir")
 """What makes git execute something, or look for its configuration elsewhere."""
-_PATHS = pattern(r'^\s*(hookspath|path)\s*=\s*"?([^"\n]*[^"\s])', re.IGNORECASE | re.MULTILINE)
+_PATHS = pattern(
+    r'^\s*(?:\[.*\]\s*)?(hookspath|path)\s*=\s*"?([^"\n]*[^"\s])', re.IGNORECASE | re.MULTILINE
+)
 _LARGEST_CONFIG = 1 << 16
 _ANYTHING = "\x01"
 """A name that only a pattern for everything matches."""
@@ -115,18 +117,21 @@ class Territory:
             locked += seen.locked
             hidden += seen.hidden
             links += seen.links
-            locked += (part for path in seen.repositories for part in _git_parts(path))
+            locked += (part for path in seen.repositories for part in git_parts(path))
             waiting += seen.folders
-            if len(cache) > MOST_FOLDERS or len(locked) + len(hidden) > MOST_FOUND:
+            is_much = len(cache) > MOST_FOLDERS or len(locked) + len(hidden) > MOST_FOUND
+            if is_much or self.root == "/":
                 raise LocalError(
                     f"{self.root} has too many folders or protected files for the sandbox: "
                     "start mull in a smaller folder"
                 )
         self._cache = cache
+        roots = (self.root, *_git_home(self.root))
+        locked += [part for home in roots[1:] for part in git_parts(home)]
+        links += filter(os.path.islink, locked)  # what git has may be a link too
+        locked = [path for path in locked if path not in links]
         links += [path for path, _ in _linked(locked)]
         hidden += self._other_names(hidden)
-        roots = (self.root, *_git_home(self.root))
-        locked += [part for home in roots[1:] for part in _git_parts(home)]
         code = own_code(Path(self.root))
         locked = [path for path in locked if not path.startswith(tuple(f"{c}/" for c in code))]
         locked += code
@@ -382,7 +387,7 @@ def _configured(folder: str) -> Iterator[str]:
             yield path
 
 
-def _git_parts(folder: str) -> Iterator[str]:
+def git_parts(folder: str) -> Iterator[str]:
     """What is protected of a git directory, and of those of its submodules and working trees."""
     for name in (*_GIT, *_configured(folder)):
         if os.path.lexists(path := os.path.join(folder, name)):
@@ -396,7 +401,7 @@ def _git_parts(folder: str) -> Iterator[str]:
             continue
         for path in inner:
             if os.path.exists(os.path.join(path, "HEAD")):
-                yield from _git_parts(path)
+                yield from git_parts(path)
             else:
                 waiting.append(path)
 
@@ -433,7 +438,7 @@ _SYSTEM = (
     "/etc/gshadow-",
     "/etc/ssl/private",
 )
-_SHARED = ("/run", "/var/run", "/tmp", "/var/tmp", "/dev", "/proc", "/sys")
+_SHARED = ("/run/", "/tmp/", "/var/tmp/", "/dev/", "/proc/", "/sys/")
 """Where the sandbox has files of its own instead."""
 
 
@@ -454,18 +459,35 @@ def home_secrets(own: Sequence[Path]) -> list[str]:
     return sorted({os.path.realpath(path) for path in there})
 
 
-def sockets() -> list[str]:
+def sockets(root: str) -> list[str]:
     """Sockets in the file system that something listens on, outside the folders that the sandbox
-    has anew: a read-only file system does not keep a command from connecting.
+    has anew but for this one: a read-only file system does not keep a command from connecting.
     """
     try:
         with open("/proc/net/unix", errors="surrogateescape") as file:
-            paths = {line.rstrip("\n").split(" ", 7)[-1].strip() for line in file}
+            lines = [line.rstrip("\n").split(None, 7) for line in file]
     except OSError:
         return []
-    named = (path for path in paths if path.startswith("/") and os.path.exists(path))
-    real = {os.path.realpath(path) for path in named}
-    return sorted(path for path in real if not path.startswith(tuple(f"{s}/" for s in _SHARED)))
+    names = {line[7] for line in lines[1:] if len(line) == 8}
+    real = {os.path.realpath(path) for path in _named_sockets(names) if Path(path).is_socket()}
+    return sorted(one for one in real if one.startswith(f"{root}/") or not one.startswith(_SHARED))
+
+
+def _named_sockets(names: Iterable[str]) -> Iterator[str]:
+    """Where these may be: a program may have named one from its own folder, or renamed it since,
+    as ssh does.
+    """
+    relative = [name for name in names if not name.startswith(("/", "@"))]
+    for pid in filter(str.isdigit, _listed("/proc") if relative else ()):
+        with suppress(OSError):
+            folder = os.readlink(f"/proc/{pid}/cwd")
+            yield from (os.path.join(folder, name) for name in relative)
+    for path in names:
+        if os.path.lexists(path):
+            yield path
+        elif path.startswith("/"):
+            above = os.path.dirname(path)
+            yield from (os.path.join(above, name) for name in _listed(above))
 
 
 def programs(path: str) -> list[str]:

@@ -79,7 +79,8 @@ def _start_bubblewrap(order: Order) -> Started:
     fresh = ("/run/", "/tmp/", "/var/tmp/", "/dev/")
 
     def is_there(path: str) -> bool:
-        return order.is_inside(path) or not path.startswith(fresh)
+        is_shown = order.is_inside(path) or not path.startswith(fresh)
+        return is_shown and os.path.exists(path)
 
     words += _covers(order, (path for path in order.secret if is_there(path)))
     outside = [path for path in grants.writes if not order.is_inside(path)]
@@ -88,9 +89,9 @@ def _start_bubblewrap(order: Order) -> Started:
     for path in grants.reads:
         words += ["--ro-bind", path, path]
     for path in bounds.holders:
-        words += ["--bind", path, path]
+        words += ["--bind-try", path, path]
     for path in order.locked:
-        words += ["--ro-bind", path, path]
+        words += ["--ro-bind-try", path, path]
     words += _covers(order, (path for path in order.covered if is_there(path)))
     for path in grants.writes:
         if order.is_inside(path) and path not in bounds.locked:
@@ -235,7 +236,11 @@ TIERS: Mapping[TierName, Tier] = {
         Tier(
             "bubblewrap",
             "bubblewrap and seccomp",
-            (_NOT_YET, "what a command wanted is guessed from its output"),
+            (
+                _NOT_YET,
+                "what a command wanted is guessed from its output",
+                "commands can write to named pipes (FIFOs) of other programs",
+            ),
             _why_no_bubblewrap,
             _start_bubblewrap,
         ),

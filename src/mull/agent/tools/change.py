@@ -85,7 +85,7 @@ class _Change(NamedTuple):
         """
         subject = path_subject(self.place)
         is_special = is_read_only(self.place) or hard_links(self.place) > 1
-        guarded = (self.before is not None and is_special) or _is_mulls(self.place)
+        guarded = (self.before is not None and is_special) or _is_run_later(self.place)
         return Asked(self.tool, True, Subject("path", subject.text, subject.full, guarded))
 
     @property
@@ -120,10 +120,13 @@ class _Change(NamedTuple):
         _put(self.place, self.after, self.before)
 
 
-def _is_mulls(place: Located) -> bool:
-    """Whether it is one of mull's own files, or code that it may still load."""
+def _is_run_later(place: Located) -> bool:
+    """Whether it is one of mull's own files, code that it may still load, or a hook of git."""
+    from mull.agent.sandbox.territory import git_parts  # few calls change anything
+
     own = (*map(os.path.realpath, (config_dir(), data_dir())), *own_code(place.root))
-    return any(place.path.is_relative_to(path) for path in own)
+    guarded = (*own, *git_parts(f"{place.root}/.git"))
+    return any(place.path.is_relative_to(path) for path in guarded)
 
 
 def _put(

@@ -17,6 +17,7 @@ import secrets
 import stat
 from collections.abc import Iterator
 from io import FileIO
+from pathlib import Path
 
 from mull.agent.tools.shown import shown_name
 from mull.agent.tools.tool import ToolFailure
@@ -28,6 +29,7 @@ __all__ = [
     "is_read_only",
     "kind_of",
     "mode_of",
+    "open_folder",
     "open_to_read",
     "read_whole",
     "remove_file",
@@ -239,23 +241,33 @@ def kind_of(place: Located) -> str | None:
     return _kind(mode)
 
 
+def open_folder(root: str | Path, path: Path, *, make: bool = False) -> int:
+    """A descriptor of the folder, reached from its root without following links.
+
+    Raises:
+        OSError: it is missing, not a folder, or not allowed.
+    """
+    handle = os.open(root, _FOLDER)
+    try:
+        for part in path.relative_to(root).parts:
+            inner = _enter(part, handle, make=make)
+            os.close(handle)
+            handle = inner
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
 @contextlib.contextmanager
 def _open_folder(place: Located, *, make: bool = False) -> Iterator[int]:
-    """A descriptor of the folder, reached from its root without following links.
+    """The same for a located one.
 
     Raises:
         ToolFailure: it is missing, not a folder, or not allowed.
     """
     with _explained(place):
-        handle = os.open(place.root, _FOLDER)
-        try:
-            for part in place.path.relative_to(place.root).parts:
-                inner = _enter(part, handle, make=make)
-                os.close(handle)
-                handle = inner
-        except BaseException:
-            os.close(handle)
-            raise
+        handle = open_folder(place.root, place.path, make=make)
     try:
         yield handle
     finally:

@@ -48,7 +48,7 @@ _CALM = {
 }  # fmt: skip
 _KEY_ENDINGS = (
     "_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "_PWD", "PASSPHRASE", "CREDENTIALS",
-    "_PAT", "_PASS", "_AUTH", "_HEADERS", "JWT",
+    "_PAT", "_PASS", "_AUTH", "_HEADERS", "JWT", "_KEYS", "SECRETS",
 )  # fmt: skip
 _OWN = "MULL_"
 _MOST_ATTEMPTS = 5
@@ -313,8 +313,8 @@ def without_secrets(
     are `withheld`, unless they are `passed_on`."""
 
     def holds_secret(name: str) -> bool:
-        holds_key = name.upper().endswith(_KEY_ENDINGS) or name.startswith(_OWN)
-        return holds_key or name in withheld
+        kind = name.upper().rstrip("_0123456789")  # there may be several of a kind
+        return kind.endswith(_KEY_ENDINGS) or name.startswith(_OWN) or name in withheld
 
     return {
         name: value

@@ -42,32 +42,51 @@ def look_at(path: str | Path) -> Found | None:
 
 
 def put_at(path: str | Path, state: FileState | None, content: bytes) -> None:
-    """Restore this state, completely or not at all; missing folders are created.
+    """Restore this state, completely or not at all; missing folders are created, and no link on
+    the way is followed: a command that still runs may put one there.
 
     Raises:
         OSError: it cannot be written.
     """
-    import tempfile  # few turns are undone
+    from mull.agent.tools.files import open_folder  # few turns are undone
 
     path = Path(path)
-    if state is None:
-        path.unlink(missing_ok=True)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_dir() and not path.is_symlink():  # what was in it is gone
-        for folder, _, _ in os.walk(path, topdown=False):
-            os.rmdir(folder)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(b"" if state.kind == "link" else content)
-        if state.kind == "link":
-            os.unlink(temporary)
-            os.symlink(os.fsdecode(content), temporary)
+        folder = open_folder("/", path.parent, make=state is not None)
+    except FileNotFoundError:
+        if state is None:
+            return
+        raise
+    try:
+        if state is not None:
+            _put(folder, path.name, state, content)
         else:
-            os.chmod(temporary, state.mode)
-        os.replace(temporary, path)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path.name, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _put(folder: int, name: str, state: FileState, content: bytes) -> None:
+    import secrets
+
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            for _, inner, _, at in os.fwalk(name, topdown=False, dir_fd=folder):
+                for one in inner:  # what was in it is gone
+                    os.rmdir(one, dir_fd=at)
+            os.rmdir(name, dir_fd=folder)
+    temporary = f".{name[:100]}.{secrets.token_hex(4)}"
+    try:
+        if state.kind == "link":
+            os.symlink(os.fsdecode(content), temporary, dir_fd=folder)
+        else:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with open(os.open(temporary, flags, 0o600, dir_fd=folder), "wb") as file:
+                file.write(content)
+                os.fchmod(file.fileno(), state.mode)
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            os.unlink(temporary, dir_fd=folder)
         raise
