@@ -354,9 +354,10 @@ class _Judge:
             if _NUMBER.fullmatch(text) and "-#" in row.options:
                 return 1, ""
             found, attached, marks = _letters(row, text)
-        # what a pattern in the value becomes is that option again
-        is_fixed = not word.glob or (attached is not None and "=" in fixed_start(word.glob))
-        if found is None or word.open or not is_fixed:
+        # what a pattern in the value becomes is that option again; as a path it may lead elsewhere
+        is_fixed = attached is not None and "=" in fixed_start(word.glob)
+        is_path = found is not None and not KINDS.keys() >= set(found.values)
+        if found is None or word.open or (word.glob and (is_path or not is_fixed)):
             self._bad[at] = f"{row.name} {word.raw} is not known to be harmless"
             if attached is not None:
                 return 1, ""
