@@ -212,6 +212,25 @@ def of_path(tool, path, *allow):
         ("cat *", "cat $(ls)"),
         ("cd *", "cd .. && cat x"),
         ("cat *", "cd .. && cat x"),
+        ("echo *", 'echo "$\\\n(id)"'),
+        ("echo *", "echo $\\\n{HOME}"),
+        ("cat *", "cat $\\\nHOME/x"),
+        ("echo *", "echo $(\\\n(echo '$(id)'))"),
+        ("echo *", "(\\\n(echo '$(id)'))"),
+        ("find *", "find -- -delete"),
+        ("xxd *", "xxd f -p"),
+        ("uniq *", "uniq f -c"),
+        ("tree *", "tree -Po x AGENTS.md"),
+        ("git log *", "git log -iS --output=x"),
+        ("git show *", "git show --format --output=x"),
+        ("git diff *", "git diff -cG --output=x"),
+        ("jest *", "jest -t --globalSetup=./x.js"),
+        ("grep *", "grep --file=*/x y"),
+        ("jq *", "jq --arg -f x y ."),
+        ("sed *", "sed -l 1wx f"),
+        ("curl https://example.org/*", "curl https://example.org/$(echo -o x)"),
+        ("curl https://example.org/*", "curl https://example.org/`echo -o x`"),
+        ("curl https://example.org/*", "curl https://example.org/$X"),
     ],
 )
 def test_a_star_stands_for_no_option_that_writes_or_executes(rule, command):
@@ -238,6 +257,11 @@ def test_a_star_stands_for_no_option_that_writes_or_executes(rule, command):
         ("sed -n *", "sed -n 1,20p src/a.py"),
         ("sed *", "sed s/a/b/g x"),
         ("sed *", "sed -n -e '$p' -e 5p x"),
+        ("grep *", "grep -n -e --output x"),
+        ("grep *", "grep -r --include=*.py x"),
+        ("find *", "find . -mtime -1 -size -10k"),
+        ("tree *", "tree -a -L 2"),
+        ("cargo test *", "cargo test name --release"),
         ("awk *", "awk -F: '$3 > 5 {print $1, length($2)}' x"),
         ("find *", "find . -name a.py -type f"),
         ("pytest *", "pytest -x -q -k 'a or b' tests/test_a.py::test_b[1]"),
@@ -386,9 +410,9 @@ def test_every_program_of_the_table_has_a_source_and_readable_kinds():
     for name, row in table.items():
         kinds = [*row.operands, *(kind for o in row.options.values() for kind in o.values)]
         assert row.source, name
-        assert all(kind in KINDS or kind[0] == "{" or kind in "faevonprdgktcx" for kind in kinds), (
-            name
-        )
+        assert all(
+            kind in KINDS or kind[0] == "{" or kind in "faevonprdgktcxlm" for kind in kinds
+        ), name
         assert all(option.marks.strip("!.^&") == "" for option in row.options.values()), name
 
 

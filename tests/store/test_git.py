@@ -319,6 +319,13 @@ def test_a_repository_that_could_run_something_raises_doubt(place, kind):
     assert find_repository(place.folder).doubt
 
 
+def test_an_extension_of_lfs_raises_doubt(place):
+    place.config(("lfs.url", "https://example.org/x"))
+    assert find_repository(place.folder).doubt == ""
+    place.config(("lfs.extension.x.clean", "touch x"))
+    assert find_repository(place.folder).doubt
+
+
 def elsewhere(place, other):
     (place.folder / ".git").rename(place.folder / "old")
     (place.folder / ".git").write_text(f"gitdir: {other.folder}/.git\n")

@@ -49,9 +49,9 @@ awk        :: 'BEGIN{system("{x}")}' :: 'BEGIN{print "x" > "AGENTS.md"}' f :: 'B
 gawk       :: -i p.awk 1 f :: -l filefuncs 1 f :: -o../out/o 1 f :: --dump-variables=AGENTS.md 1 f :: 'BEGIN{s="/inet/tcp/0/127.0.0.1/{port}"; s |& getline}'
 sort       :: -o AGENTS.md f :: -oAGENTS.md f :: f -o AGENTS.md :: --output=AGENTS.md f :: --outp=AGENTS.md f :: -uo AGENTS.md f :: -S 1b --compress-program=./evil.sh big
            :: --files0-from=list0 :: .env :: link :: -k 1 .env :: -mo AGENTS.md f f :: -T ../out -S 1b big
-uniq       :: f AGENTS.md :: - AGENTS.md :: -c f AGENTS.md :: .env :: f ../out/u
-xxd        :: f AGENTS.md :: - AGENTS.md :: -r f AGENTS.md :: -p .env :: -r -p f ../out/x
-find       :: . -exec {x} ; :: . -exec sh -c '{x}' ';' :: . -name f -execdir sh -c '{x}' \; :: . -ok sh -c '{x}' ';' :: . -name f -delete :: . -fprint AGENTS.md
+uniq       :: f -c :: f AGENTS.md :: - AGENTS.md :: -c f AGENTS.md :: .env :: f ../out/u
+xxd        :: f -p :: f -ps :: f AGENTS.md :: - AGENTS.md :: -r f AGENTS.md :: -p .env :: -r -p f ../out/x
+find       :: -- -delete :: -- -fprint AGENTS.md :: . -exec {x} ; :: . -exec sh -c '{x}' ';' :: . -name f -execdir sh -c '{x}' \; :: . -ok sh -c '{x}' ';' :: . -name f -delete :: . -fprint AGENTS.md
            :: . -fprintf AGENTS.md x :: . -fls ../out/l :: . -fprint0 AGENTS.md :: -files0-from list0 :: . -name '*' -exec cat .env + :: -L .. -name secret -exec cat {} +
 grep       :: -r house . :: house .env :: -f .env f :: --file=.env -v f :: house link :: -R house . :: '' ../out/secret :: -d recurse house . :: --include=.env -r house
            :: house .e* :: house -- .env :: -e house .env
@@ -60,6 +60,7 @@ cat        :: .env :: ./.env :: .en? :: .e* :: link :: ../out/secret :: sub/../.
            :: < /dev/tcp/127.0.0.1/{port} :: "$(sh -c '{x}')" :: f > AGENTS.md :: f >> AGENTS.md :: f &> ../out/y :: f >| AGENTS.md :: f <> new :: <(sh -c '{x}') :: f; {x} :: f && {x} :: f | sh cmd
            :: f & {x} :: `{x}` :: -- .env :: ${{IFS}}.env :: {{f,.env}} :: .ENV :: 'sub/up/out/secret' :: f 2> AGENTS.md :: f | tee AGENTS.md
            :: ٣</dev/null :: ²>&1 :: 12&>/dev/null .env :: 9999999999</dev/null
+           :: "${j}PWD/../out/secret" :: ${j}PWD/.env :: ${j}{{PWD}}/.env
 head       :: -n 1 .env :: -c 9 link :: -qn1 ../out/secret :: -1 .env
 tail       :: -n 1 .env :: -f .env :: -1 link :: --lines=1 .env
 wc         :: --files0-from=list0 :: --files0-from list0 -l :: -L .env
@@ -78,7 +79,7 @@ sha256sum  :: --check sums :: -c sums
 strings    :: .env :: @list
 file       :: -C -m magic :: -f list :: --files-from=list :: -m .env f :: --compile
 date       :: -f .env :: --file=.env :: -s 2001-01-01 :: --set=2001-01-01 :: -f ../out/secret
-tree       :: -R -L 1 -H x -o AGENTS.md :: -o AGENTS.md :: -o ../out/t :: --fromfile .env
+tree       :: -Po x AGENTS.md :: -R -L 1 -H x -o AGENTS.md :: -o AGENTS.md :: -o ../out/t :: --fromfile .env
 ls         :: {out} :: ../out :: -la sub/up
 du         :: --files0-from=list0 :: -X .env . :: ../out
 stat       :: ../out/secret
@@ -86,7 +87,7 @@ jq         :: -n env :: -n '$ENV' :: -f .env f :: -n 'import "x" as x; 1' :: -Rr
 printf     :: -v PATH x :: '%ln' PATH && ls :: '%n' PATH; ls :: x > AGENTS.md :: -v 'a[$({x})]' x
 test       :: -v 'a[$({x})]' :: -R 'a[$({x})]' :: -f x -a -v 'a[$({x})]'
 [          :: -v 'a[$({x})]' ]
-echo       :: x > AGENTS.md :: "$({x})" :: `{x}` :: x | sh cmd :: x >> .git/config :: x > ../out/z :: $(<.env) :: "$(cat .env)" :: x | tee AGENTS.md :: "${{PATH:=$({x})}}" :: $((a[$({x})])) :: x >&² :: x > .envrc :: x > .git/hooks/pre-commit
+echo       :: "${j}({x})" :: ${j}(sh cmd) :: $({j}(echo '$({x})')) :: x > AGENTS.md :: "$({x})" :: `{x}` :: x | sh cmd :: x >> .git/config :: x > ../out/z :: $(<.env) :: "$(cat .env)" :: x | tee AGENTS.md :: "${{PATH:=$({x})}}" :: $((a[$({x})])) :: x >&² :: x > .envrc :: x > .git/hooks/pre-commit
 type       :: ls; {x}
 command    :: {x} :: -p {x} :: sh cmd
 timeout    :: 5 {x} :: 5 sh cmd :: -k 1 5 {x} :: 5 cat .env :: 5 nice {x}
@@ -103,9 +104,9 @@ perl       :: -e 'system("{x}")' :: -i -pe s/a/b/ AGENTS.md :: -ne print .env
 git status :: --porcelain > AGENTS.md :: -c core.fsmonitor=./evil.sh :: && {x}
 git        :: -c core.fsmonitor=./evil.sh status :: -c alias.s='!{x}' s :: -c core.pager='{x}' -p log :: --exec-path=. status :: -C ../out status :: --git-dir=bare status :: --work-tree=.. status :: config core.fsmonitor ./evil.sh
            :: -c diff.external=./evil.sh diff :: -p -c core.pager=./evil.sh log :: --config-env=core.fsmonitor=HOME status :: init ../out/r
-git diff   :: --output=AGENTS.md :: --outp=AGENTS.md :: --no-index f .env :: --no-index /dev/null .env :: --ext-diff :: --textconv :: -O.env :: f > AGENTS.md :: --no-index f ../out/secret
-git log    :: --output=AGENTS.md -p :: --ext-diff -p :: -1 --format=%GG :: --show-signature :: -p --textconv
-git show   :: --output=AGENTS.md :: --ext-diff :: HEAD --output ../out/s
+git diff   :: -cS --output=AGENTS.md :: --output=AGENTS.md :: --outp=AGENTS.md :: --no-index f .env :: --no-index /dev/null .env :: --ext-diff :: --textconv :: -O.env :: f > AGENTS.md :: --no-index f ../out/secret
+git log    :: -iS --output=AGENTS.md :: --format --output=AGENTS.md :: --output=AGENTS.md -p :: --ext-diff -p :: -1 --format=%GG :: --show-signature :: -p --textconv
+git show   :: -gG --output=AGENTS.md :: --output=AGENTS.md :: --ext-diff :: HEAD --output ../out/s
 git blame  :: --ignore-revs-file .env f :: --ignore-revs-file=.env f :: -S .env f :: --contents .env f :: --contents=.env f
 git grep   :: --no-index house :: --untracked house :: -O./evil.sh a :: --open-files-in-pager=./evil.sh a :: -f .env :: --no-index -e house .env :: -Oevil.sh a
 git branch :: -D keep :: -d keep :: new :: -f keep HEAD :: -m keep kept :: --edit-description :: --abbrev 7x :: -u x :: -D -q keep :: --delete keep
@@ -168,7 +169,7 @@ cd         :: .. && cat out/secret :: ../out && touch PWNED :: sub && cat ../.en
            :: jump/../.. && ls out/sec* && cat out/sec*
 """
 """A rule that ends in a star is made of what is before the first pair of colons. `{x}` leaves a trace
-outside, `{port}` is somebody who must not be called.
+outside, `{port}` is somebody who must not be called, and `{j}` joins two lines.
 """
 _RUNS = """
 sed -n 1,3p f :: awk '{print $1}' f :: sort f | uniq -c :: grep -n a f :: cat f sub/g :: head -1 f && wc -l f
@@ -211,6 +212,7 @@ def _filled(command: str, place: Home, port: int) -> str:
     for name, text in (
         ("{x}", f"touch {out}/PWNED"),
         ("{port}", str(port)),
+        ("{j}", "\\\n"),
         ("{out}", str(out)),
         ("{here}", str(place.folder)),
         ("{{", "{"),

@@ -94,15 +94,15 @@ def _tree(place: Home) -> dict[str, bytes]:
 _TRICKS = [
     "git status; touch x", "git status && touch x", "git status | sh", "git status\ntouch x",
     "git status & touch x", "git status `touch x`", "git status $(touch x)", "git status > x",
-    "git status >> x", "git status < x", "git status <(touch x)", "git status || touch x",
+    "git status >> x", "git status < <(touch x)", "git status <(touch x)", "git status || touch x",
     "git status ;touch x", "git status\rtouch x", "git status '$(touch x)'\ntouch x",
     'git status "$(touch x)"', "git status\\\n; touch x", "git status \u037e touch x; touch y",
     "git status {a,b} ; touch x", "git status #\ntouch x", "git status \x00; touch x",
     "A=1 git status", "PATH=. git status", "git  status;:", "git status $'\\n'touch", "git statusx",
     "git status*; x", "/tmp/git status", "./git status", "git -c core.pager=x status",
-    "git status ${IFS}touch", "(git status)", "{ git status; }", "! git status", "git status &",
+    "git status ${IFS}touch", "(git status; touch x)", "{ git status; touch x; }", "git status &",
     "exec git status", "env git status", "sudo git status", "git\tstatus;x",
-    "git status\u2028touch x",
+    "git status\u2028touch x", "! touch x",
 ]  # fmt: skip
 
 

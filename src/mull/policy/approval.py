@@ -41,8 +41,10 @@ __all__ = [
 Mode: TypeAlias = Literal["auto", "ask", "accept-edits", "yes", "read-only"]
 Effect: TypeAlias = Literal["allow", "deny"]
 
-_HOST = pattern(r"https?://[\w.-]+(?::\d+)?/")
-"""How an address begins that a rule has named: the star stands for what is below."""
+_ADDRESS = pattern(r"(https?://[\w.-]+(?::\d+)?/)[^$`]*")
+"""An address; if a rule has named its host, the star stands for what is below. What a shell puts in
+could be more words.
+"""
 _RULE = pattern(r"([^()\s]+)(?:\((.+)\))?", re.DOTALL)
 
 
@@ -282,7 +284,8 @@ def _covers(pattern: str, part: Part) -> bool:
         begin, end = end + 1, end + 1 + len(word)
         if end <= star or (place not in part.bad and place not in part.programs):
             continue
-        if place in part.programs or not _HOST.match(word[: star - begin] if star > begin else ""):
+        address = _ADDRESS.fullmatch(word)
+        if place in part.programs or not address or address.end(1) > star - begin:
             return False
     return True
 

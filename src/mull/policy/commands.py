@@ -132,7 +132,7 @@ class _Parser:
                 return
 
     def _command(self, after: str) -> None:
-        if self._here("(("):
+        if self._here("((", "(\\\n"):  # lines may be joined within an operator
             raise NotUnderstoodError("it has arithmetic")
         if self._here("("):
             self._group(")", after)
@@ -261,8 +261,8 @@ class _Parser:
             else:
                 return
 
-    def _here(self, text: str) -> bool:
-        return self.text.startswith(text, self.at)
+    def _here(self, *texts: str) -> bool:
+        return self.text.startswith(texts, self.at)
 
     def _word_is(self, word: str) -> bool:
         """Whether the next word is this one, unquoted; then it is passed."""
@@ -320,7 +320,7 @@ class _Parser:
             if "\\" in inner:
                 raise NotUnderstoodError("it has an escape between backquotes")
             self._substituted(_Parser(inner, self.depth + 1), "")
-        elif self._here("(("):
+        elif self._here("((", "(\\\n"):
             raise NotUnderstoodError("it has arithmetic")
         elif self._here("("):
             inside = _Parser(self.text, self.depth + 1)
@@ -331,9 +331,7 @@ class _Parser:
             self.at = variable.end()
             made.open = "a variable"
             return
-        elif self.text[self.at : self.at + 1] in ("{", "[", "'", '"') and not (
-            quoted and self._here('"')
-        ):
+        elif self._here("{", "[", "'", "\\\n") or (self._here('"') and not quoted):
             raise NotUnderstoodError("it has an expansion")
         else:
             made.add("$", quoted=True)

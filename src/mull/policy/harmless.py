@@ -181,9 +181,8 @@ class _Judge:
         self._words = (*simple.assignments, *simple.words)
         self._base = base
         self._look = look
-        self._is_piped = simple.after == "|"
         given = any(each.operator.startswith("<") for each in simple.redirections)
-        self._has_input = self._is_piped or given or simple.inner
+        self._has_input = simple.after == "|" or given or simple.inner
         self._bad: dict[int, str] = {}
         self._programs: list[int] = []
         self._name = 0
@@ -278,10 +277,11 @@ class _Judge:
                 self._name = 0
                 self._rest(at + 1)
                 return
-            if word.text == "--" and not is_over:
+            if word.text == "--" and not (is_over or row.is_exact):
                 is_over, at = True, at + 1
             elif _is_operand(row, word, is_over):
                 operands.append(at)
+                is_over = is_over or row.ends_options
                 kind = row.operands[min(len(operands), len(row.operands)) - 1 :][:1]
                 if kind == ("c",):
                     self._programs += named if row.is_asked else []
@@ -320,8 +320,7 @@ class _Judge:
             fitting = kinds if is_unsure else kinds[min(number, len(kinds) - 1) :][:1]
             if reason := next((why for kind in fitting if (why := self._value(kind, word))), ""):
                 self._bad[place] = reason
-        reads_folder = "." in marks or (row.reads_folder and not self._is_piped)
-        if reads_folder and len(operands) < len(kinds):
+        if ("." in marks or row.reads_folder) and len(operands) < len(kinds):
             self._reasons.append(self._path(Word(".", "."), kinds[-1]))
             self._wide = bool(self._reasons[-1])
         if row.is_asked:
@@ -355,9 +354,10 @@ class _Judge:
             if _NUMBER.fullmatch(text) and "-#" in row.options:
                 return 1, ""
             found, attached, marks = _letters(row, text)
-        # what a pattern in the value becomes is that option again
-        is_fixed = not word.glob or (attached is not None and "=" in fixed_start(word.glob))
-        if found is None or word.open or not is_fixed:
+        # what a pattern in the value becomes is that option again; as a path it may lead elsewhere
+        is_fixed = attached is not None and "=" in fixed_start(word.glob)
+        is_path = found is not None and not KINDS.keys() >= set(found.values)
+        if found is None or word.open or (word.glob and (is_path or not is_fixed)):
             self._bad[at] = f"{row.name} {word.raw} is not known to be harmless"
             if attached is not None:
                 return 1, ""
@@ -373,12 +373,21 @@ class _Judge:
         for kind in () if found.attached else kinds:
             place = at + taken
             taken += 1
-            if place < len(self._words):
-                given = self._words[place]
-                reason = f"it is not known what {given.raw} becomes" if given.glob else ""
-                if reason := reason or self._value(kind, given):
-                    self._bad[place] = reason
+            is_there = place < len(self._words)
+            if is_there and (why := self._next_value(kind, self._words[place], found.marks)):
+                self._bad[place] = why
         return taken, marks + found.marks
+
+    def _next_value(self, kind: str, word: Word, marks: str) -> str:
+        """Why the word after an option is not harmless as its value. One with a dash may be the
+        next option: some programs read clusters and missing values in their own way.
+        """
+        if word.glob:
+            return f"it is not known what {word.raw} becomes"
+        is_dashed = len(word.text) > 1 and word.text[0] == "-" and not KINDS["i"](word.text)
+        if is_dashed and "!" not in marks:
+            return f"{word.raw} may be an option"
+        return self._value(kind, word)
 
     def _value(self, kind: str, word: Word) -> str:
         """Why the word is not harmless as one of this kind."""

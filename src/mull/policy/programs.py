@@ -9,12 +9,13 @@ network: it never runs unasked, and the line says only what a star in a rule may
 
 Options: `-abc` are three flags, `--long` is one, and `-#` is a number (`head -5`). `-n=i` has a
 value of the kind `i`, attached or as the next word; `-U?=i` has one only if it is attached;
-`--arg=w,w` has two. After `exact`, `-abc` is one word. An option that is not listed is not known to
-be harmless, and neither is an abbreviation. Marks behind an option: `!` it takes the place of the
-first operand; `.` folders are read whole, without operands this one; `^` hidden files are read too;
-`&` it may have operands.
+`--arg=w,w` has two. After `exact`, `-abc` is one word, and `--` is not known. An option that is not
+listed is not known to be harmless, and neither is an abbreviation. Marks behind an option: `!` it
+takes the place of the first operand; `.` folders are read whole, without operands this one; `^`
+hidden files are read too; `&` it may have operands.
 
-Kinds of values and operands, besides those in `KINDS`; `*` is any number of them, `?` at most one:
+Kinds of values and operands, besides those in `KINDS`; `*` is any number of them, `?` at most one,
+with no option after it: it could be taken for a file that is written to.
 
 f  a file that is read                        g  a revision, or a path that is read
 a  a file, or all of a folder, that is read   n  the name of a remote, and no path here
@@ -22,6 +23,8 @@ v  a file or what is not hidden in a folder   k  a revision, or a path that is n
 o  a file, and no folder                      t  a test, `FILE::NAME`
 p  a path that is not read                    r  a path that may be written to
 d  a folder that the program goes to          c  a command, from here on
+l  a file, or all of a folder with what links in it lead to, that is read
+m  the same; all of the working folder may be read with it
 x  any words, also with dashes                {a,b}  one of these words
 """
 
@@ -128,7 +131,7 @@ fold | -bs -w=i --width=i --spaces | f*
 fmt | -cstu -w=i -p=w -g=i | f*
 expand, unexpand | -ai -t=w --initial --tabs=w | f*
 od | -abcdfiloxsv -A=w -j=i -N=i -t=w -w?=i | f*
-base64, base32 | -di -w=i --decode --wrap=i | f?
+base64, base32 | -di -w=i --decode --wrap=i | f*
 md5sum, sha1sum, sha224sum, sha256sum, sha384sum, sha512sum, b2sum | -btz --binary --text --tag | f*
 cksum | -a=w | f*
 sum | -rs | f*
@@ -141,7 +144,7 @@ dirname | -z --zero | w*
 realpath | -emLPqsz --relative-to=p --relative-base=p --canonicalize-existing | p*
 readlink | -femnqsvz --canonicalize | p*
 date | -uR -I?=w -d=w -r=p --utc --date=w --iso-8601?=w --rfc-3339=w --rfc-email --reference=p
-    | date?
+    | date*
 seq | -w -f=w -s=w | i*
 sleep | | i*
 uname | -asnrvmpio --all |
@@ -177,7 +180,7 @@ find | exact -maxdepth=i -mindepth=i -name=w -iname=w -path=w -ipath=w -wholenam
     -ctime=w -cmin=w -newer=p -newermt=w -perm=w -user=w -group=w -links=w -inum=w -readable
     -writable -executable -not -a -and -o -or ! ( ) , -print -print0 -printf=w -ls -prune -quit
     -depth -mount -xdev -true -false -daystart -samefile=p -lname=w -ilname=w -P | p*
-sed | -nErsuz -l=i -e!=sed --quiet --silent --regexp-extended --expression!=sed --line-length=i
+sed | -nErsuz -e!=sed --quiet --silent --regexp-extended --expression!=sed --line-length=i
     --separate --null-data --unbuffered --posix | sed f*
 awk | -F=w -v=w | awk f*
 = ripgrep 13.0, fd 8.6, tree 2.1, jq 1.6, file 5.44, manual pages
@@ -197,7 +200,8 @@ fd | -HIusiFgap01q -d=i -t=w -e=w -E=w -S=w -c=w -j=i --hidden --no-ignore --no-
     --full-path --print0 --quiet --prune --max-depth=i --min-depth=i --exact-depth=i --type=w
     --extension=w --exclude=w --size=w --color=w --max-results=i --changed-within=w
     --changed-before=w --strip-cwd-prefix --one-file-system | w p*
-tree | -adfisughDFqNQrtUcvACSnpxJX -L=i -P=w -I=w --gitignore --dirsfirst --noreport --charset=w
+tree | exact -a -d -f -i -s -u -g -h -D -F -q -N -Q -r -t -U -c -v -A -C -S -n -p -x -J -X -L=i -P=w
+    -I=w --gitignore --dirsfirst --noreport --charset=w
     --du --si --prune --matchdirs --ignore-case --inodes --filelimit=i --sort=w --timefmt=w | p*
 jq | -acCejMnrRsS --ascii-output --compact-output --color-output --exit-status --join-output
     --monochrome-output --null-input --raw-output --raw-input --slurp --sort-keys --tab --stream
@@ -261,13 +265,13 @@ git count-objects | -vH --verbose --human-readable |
 !git switch | -q -c=ref --create=ref --detach --quiet | ref*
 = ruff 0.17.5, mypy 2.4.1, pytest 9.2, black 23.1, their --help; pip 24, uv 0.9, their documentation
 ruff check --isolated --no-cache | -qve --select=w --ignore=w --extend-select=w --statistics
-    --output-format=w --exit-zero --target-version=w --line-length=i --preview --no-fix | a*.
+    --output-format=w --exit-zero --target-version=w --line-length=i --preview --no-fix | l*.
 !ruff check | -qvens --select=w --ignore=w --extend-select=w --statistics --show-files --no-fix
     --no-cache --isolated --output-format=w --exit-zero --target-version=w --line-length=i
     --preview --diff --quiet --verbose | r*
 !ruff format | -qv --check --diff --no-cache --isolated --quiet --line-length=i | r*
 mypy --config-file= --cache-dir=/dev/null | -v --strict --no-error-summary
-    --ignore-missing-imports --follow-imports=w --python-version=w --no-color-output | a*
+    --ignore-missing-imports --follow-imports=w --python-version=w --no-color-output | m*
 !mypy | -v -p=w -m=w --strict --pretty --no-error-summary --ignore-missing-imports
     --follow-imports=w --python-version=w --platform=w --no-incremental --no-color-output
     --show-error-codes --warn-unreachable | r*
@@ -300,7 +304,7 @@ python --version, python -V, node --version, node -v, make --version, gcc --vers
     --lib --bins --bin=w --tests --test=w --examples --example=w --locked --offline --quiet |
 !cargo test | -qvr -j=i -p=w --release --workspace --all --all-targets --all-features --no-run
     --no-default-features --features=w --package=w --lib --bins --bin=w --tests --test=w --doc
-    --locked --offline --no-fail-fast --quiet | w?
+    --locked --offline --no-fail-fast --quiet | w*
 !cargo test -- | -q --nocapture --test-threads=i --exact --ignored --include-ignored --list
     --show-output --skip=w | w*
 !cargo fmt | -qv --check --all |
@@ -351,6 +355,8 @@ class Row(Value, frozen=True):
     """The kinds of its operands, in order, as the docstring of the module lists them."""
     repeats: bool
     """Whether the last operand may occur any number of times."""
+    ends_options: bool
+    """Whether what follows its first operand is an operand too, even with a dash before it."""
     is_exact: bool
     """Whether `-abc` is one option rather than three flags."""
     is_asked: bool
@@ -388,6 +394,7 @@ def _read(table: str) -> Iterator[Row]:
                 MappingProxyType(known),
                 tuple(kind.rstrip("*?.") for kind in kinds),
                 "*" in last,
+                last.endswith("?"),
                 is_exact,
                 name.startswith("!"),
                 last.endswith("."),

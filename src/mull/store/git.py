@@ -44,7 +44,7 @@ _INERT = pattern(
     r"|push|fetch|rerere|commit|tag|rebase|receive|feature|index|alias|maintenance|i18n)\..*"
     r"|status\.(?:short|branch|showuntrackedfiles|aheadbehind|renames|relativepaths|showstash)"
     r"|remote\..*\.(?:url|pushurl|fetch|push|prune|tagopt|mirror|gh-resolved)|branch\..*"
-    r"|merge\..*|submodule\.(?:active|.*\.(?:url|active|branch))|lfs\..*|url\..*|gui\..*"
+    r"|merge\..*|submodule\.(?:active|.*\.(?:url|active|branch))|lfs\.(?!extension).*|url\..*|gui\..*"
     r"|http\..*|credential\..*|diff\.(?:algorithm|renames|colormoved|mnemonicprefix|noprefix)"
     r"|core\.sshcommand|gpg\.format|log\.date|blame\.date|versionsort\..*"
 )

@@ -97,6 +97,8 @@ def test_what_is_in_the_folder_is_read_unasked(folder, command):
         "test -e ../outside/secret.txt",
         "[ -s /etc/shadow ]",
         "true docs/out/*",
+        "ruff check --isolated --no-cache .",
+        "mypy --config-file= --cache-dir=/dev/null src",
     ],
 )
 def test_what_leads_out_of_the_folder_is_asked_about(folder, command):
@@ -144,10 +146,15 @@ def test_a_file_whose_name_is_more_than_a_name_is_asked_about(folder, name):
             "ruff check --isolated --no-cache src",
             "ruff check --isolated --no-cache docs",
         ),
-        ("read(src/c.py)", "ruff check --isolated --no-cache", "cat docs/e.md"),
+        ("read(src/c.py)", "cd src && ruff check --isolated --no-cache", "cat docs/e.md"),
+        ("read(src/c.py)", "cd src && true | ruff check --isolated --no-cache", "cat docs/e.md"),
+        ("read(a.txt)", "rg x", "rg x src"),
+        ("read(a.txt)", "cat b.txt | rg x < /dev/null", "cat b.txt | grep x"),
         ("read(.env*)", "sort < .env", "sort < a.txt"),
         ("read(src/deep/)", "grep -r x src", "grep -r x docs"),
         ("read(src/deep/**)", "rg x", "rg x docs"),
+        ("read(src/deep/**)", "grep -r x src/deep", "grep -r x docs"),
+        ("read(src/deep/**)", "cd src/deep && rg x", "cd docs && rg x"),
         ("read(src/deep/*.py)", "cd src && cat deep/d.py", "cd src && cat c.py"),
         ("read(*.py)", "cat src/c.py", "cat a.txt"),
         ("read", "cat a.txt", "pwd"),
@@ -160,6 +167,14 @@ def test_what_a_rule_denies_is_asked_about(folder, deny, asked, fine):
     assert reason(folder, asked) == ""
     assert reason(folder, asked, deny)
     assert reason(folder, fine, deny) == ""
+
+
+def test_what_a_module_may_import_is_looked_up(folder):
+    for link in ("link.txt", "docs/out"):
+        (folder / link).unlink()
+    command = "mypy --config-file= --cache-dir=/dev/null src/c.py"
+    assert reason(folder, command) == ""
+    assert "d.py, which is denied" in reason(folder, command, "read(src/deep/d.py)")
 
 
 @pytest.mark.parametrize("line", ["!.env", "!/.env", "!.env*", "!.e[n]v", "!*", "!**/.env "])

@@ -132,15 +132,23 @@ class FolderLook:
         tools = {"r": _WRITING, "e": _WRITING, "p": ("list",), "k": ("list",)}.get(kind, _READING)
         if self._is_denied(place.path, tools):
             return f"{text} is denied"
-        if kind not in "va" or not (self._denies_reading and place.path.is_dir()):
+        top = self._workspace.root if kind == "m" else place.path
+        if kind not in ("valm" if self._denies_reading else "lm") or not top.is_dir():
             return ""
         try:
-            below = self._below(place.path, is_visible=kind == "v")
-            near = (path for path in below if self._may_be_denied(path.name))
-            denied = (path for path in near if self._is_denied(path / "x", _READING))
-            return next((f"{text} has {path.name}, which is denied" for path in denied), "")
+            below = (top, *self._below(top, is_visible=kind == "v"))
+            return next(
+                (why for path in below if (why := self._why_not_below(path, text, kind))), ""
+            )
         except OverflowError:
             return f"{text} is too much to look at"
+
+    def _why_not_below(self, path: Path, text: str, kind: str) -> str:
+        if self._may_be_denied(path.name) and self._is_denied(path / "x", _READING):
+            return f"{text} has {path.name}, which is denied"
+        if kind in "lm" and path.is_symlink() and (path.is_file() or kind == "m"):
+            return self._why_not("", str(path), "f")
+        return ""
 
     def _located(self, base: str, text: str) -> Located | None:
         try:
@@ -157,7 +165,8 @@ class FolderLook:
     def _may_be_denied(self, name: str) -> bool:
         """A quick look: folders may have very many files."""
         plain = name if name.isascii() else folded(name)
-        return not self._ends or any(text_matches(e, plain, ignore_case=True) for e in self._ends)
+        fits = not self._ends or any(text_matches(e, plain, ignore_case=True) for e in self._ends)
+        return fits and self._denies_reading
 
     def _below(self, top: Path, *, is_visible: bool) -> Iterator[Path]:
         """All below a folder, without following links; the `is_visible` part of it is what is not
