@@ -116,9 +116,13 @@ class ResponseJob(Job):
         fields = Fields(body)
         read_state(body, fields)
         room = self.turn.state.threshold
-        asked = asked_for(self._gateway, self.client, fields, items, room)
+        asked = await self.aside(
+            partial(asked_for, self._gateway, self.client, fields, items, room)
+        )
         asked = replace(asked, headers=self.asked.headers)
-        return await self._gateway.job(self.client, asked, self.body, answer_id=answer_id)
+        return await self._gateway.job(
+            self.client, asked, self.body, answer_id=answer_id, size=self.size
+        )
 
     async def settle(self, writer: AnswerWriter) -> None:
         """Store the response; without its thinking in the store that also holds its answer."""

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mull.gateway.anchors import answer_key
-from mull.gateway.http import TooLarge
+from mull.gateway.http import TooLarge, aside
 from mull.gateway.memory import Memory, StoreUnavailable
 from mull.gateway.packing import packed
 from mull.logs import log_warning
@@ -134,7 +134,9 @@ class ResponseStore:
         named = [item["id"] for item in stored.response["output"] if item.get("id")]
         keys = [_key(stored.id), *map(_item_key, named)]
         try:
-            await memory.keep(self._scope, keys, packed(_encode(stored)))
+            plain = _encode(stored)
+            data = await aside(len(plain), packed, plain)
+            await memory.keep(self._scope, keys, data)
         except StoreUnavailable:  # kept in memory until the store is available
             return
         except Exception as error:  # the client gets the answer anyway
