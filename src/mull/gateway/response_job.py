@@ -42,7 +42,8 @@ __all__ = ["ResponseJob", "Turn", "asked_for"]
 
 class Turn(NamedTuple):
     """One request with the conversation that it continues. `input` holds the items of the request
-    itself, `items` those of the whole conversation; `previous` is the response it continues."""
+    itself, `items` those of the whole conversation; `previous` is the response it continues.
+    `added` is the bytes of what is not in the request but was stored."""
 
     body: dict[str, Any]
     state: State
@@ -51,6 +52,7 @@ class Turn(NamedTuple):
     previous: StoredResponse | None
     store: ResponseStore
     local: Memory | None
+    added: int = 0
 
 
 class ResponseJob(Job):

@@ -25,7 +25,7 @@ from mull.neutral.blocks import Value
 from mull.neutral.errors import RefusedError
 from mull.neutral.former import Reader
 
-__all__ = ["ResponseStore", "StoredResponse", "not_found"]
+__all__ = ["ResponseStore", "StoredResponse", "check_size", "not_found"]
 
 NAMED = 64
 """How many preceding responses a record names."""
@@ -118,8 +118,7 @@ class ResponseStore:
                 stored = records.get(_key(name))
                 if stored is None:
                     return found[::-1]
-                if stored.size > MOST_HELD:
-                    raise TooLarge(f"the conversation exceeds {MOST_HELD >> 20} MB")
+                check_size(stored.size)
                 found.append(stored)
             wanted = found[-1].before
         return found[::-1]
@@ -169,6 +168,16 @@ class ResponseStore:
         except Exception as error:
             log_warning(f"the gateway cannot read its store: {error!r:.200}")
             return {}
+
+
+def check_size(size: int) -> None:
+    """Check the bytes of a conversation.
+
+    Raises:
+        TooLarge: they exceed the limit.
+    """
+    if size > MOST_HELD:
+        raise TooLarge(f"the conversation exceeds {MOST_HELD >> 20} MB")
 
 
 def not_found(what: str, name: str) -> RefusedError:
