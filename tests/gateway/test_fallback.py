@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 
 import pytest
 
@@ -11,7 +12,9 @@ from gateway.test_app import ask
 from mull.agent.engine import Engine
 from mull.gateway.app import GatewayApp
 from mull.gateway.cooldown import Cooldowns
+from mull.gateway.drafts import Drafts
 from mull.gateway.envelope import Envelopes
+from mull.gateway.http import LARGE
 from mull.gateway.memory import InProcess
 from mull.gateway.routes import Routes
 from mull.gateway.service import Gateway
@@ -323,3 +326,18 @@ def test_a_client_that_leaves_does_not_keep_a_target_from_being_tried_again():
         served.ask(leave=lambda: asyncio.to_thread(gate.wait_reached))
         gate.open()
         assert text_of(served.ask()) == "A"
+
+
+def test_a_large_request_is_prepared_in_a_thread_for_each_target(monkeypatch):
+    prepared = []
+
+    def make(drafts, route):
+        prepared.append(threading.current_thread() is threading.main_thread())
+        return made(drafts, route)
+
+    made = Drafts.make
+    monkeypatch.setattr(Drafts, "make", make)
+    first, second = ScriptedServer([Reply.json({}, 503)]), ScriptedServer([answer("Two.")])
+    with first, second:
+        assert "Two." in str(two(first.url, second.url).ask("q" * LARGE).json)
+    assert prepared == [False, False]

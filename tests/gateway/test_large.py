@@ -15,14 +15,15 @@ from bench.budgets import instructions
 from bench.hostile import ALL, DIALECTS, MARKS, PATHS, Worker, body
 
 from gateway.test_app import app_for, ask, once
+from mull.client import exchange
 from mull.dialects import past
 from mull.dialects.openai_chat import history as chat_history
 from mull.dialects.openai_responses import history as responses_history
 from mull.dialects.serving import decode_request
 from mull.dialects.tags import TagSplitter
 from mull.gateway import app as gateway_app
+from mull.gateway import response_store, service
 from mull.gateway import responses as gateway_responses
-from mull.gateway import service
 from mull.gateway.http import LARGE
 from mull.neutral.asked import Asked
 from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
@@ -150,7 +151,7 @@ def test_a_request_of_too_many_parts_is_refused_in_the_dialects_shape(
 def large(dialect: str) -> bytes:
     """A request above the size from which on it is worked on in a thread."""
     made = json.loads(body(dialect, "turns", 2))
-    return json.dumps({**made, "user": "u" * LARGE}).encode()
+    return json.dumps({**made, "user": "u" * LARGE, "store": True}).encode()
 
 
 WORK = [
@@ -161,6 +162,8 @@ WORK = [
     (gateway_responses, "asked_for", "openai-responses"),
     (service, "keys_of", "openai-chat"),
     (service, "Drafts", "openai-chat"),
+    (exchange, "encode_request", "openai-chat"),
+    (response_store, "packed", "openai-responses"),
 ]
 
 

@@ -262,7 +262,14 @@ def test_input_items_are_listed_in_pages():
         all_of_them = await client("GET", f"{path}?order=asc&limit=100")
         newest = await client("GET", f"{path}?limit=2")
         rest = await client("GET", f"{path}?limit=100&after={newest['last_id']}")
-        for wrong in ("limit=0", "limit=101", "limit=x", "order=up", "after=nothing"):
+        for wrong in (
+            "limit=0",
+            "limit=101",
+            f"limit=0001{'0' * 5_000}",
+            "limit=x",
+            "order=up",
+            "after=nothing",
+        ):
             await client("GET", f"{path}?{wrong}", status=400)
         return first, all_of_them, newest, rest
 
@@ -294,6 +301,22 @@ def test_items_of_earlier_responses_can_be_referred_to():
     assert text_of(last) == "Milk."
     assert not server.refusals
     assert server.returned[-1]
+
+
+def test_items_that_are_referred_to_count_towards_the_size_of_the_conversation(monkeypatch):
+    monkeypatch.setattr(response_store, "MOST_HELD", 2_000)
+    asked = {"role": "user", "content": "q"}
+
+    async def conversation(client):
+        first = await client.create(input="q")
+        named = {"type": "item_reference", "id": first["output"][-1]["id"]}
+        await client.create(input=[named, named, asked])
+        return await client.create(413, input=[*[named] * 50, asked])
+
+    with StrictServer("kimi", [[Say("Milk.")]] * 2) as server:
+        refused = talk(server.url, conversation)
+        assert len(server.requests) == 2
+    assert "exceeds" in refused["error"]["message"]
 
 
 @pytest.mark.parametrize(

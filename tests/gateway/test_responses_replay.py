@@ -81,7 +81,7 @@ class Upstream:
     def __init__(self, gateway, name):
         self.name, self.answer, self.number = name, None, 0
         self.asked = []
-        gateway.engine.sender = lambda way, options=None: self._send
+        gateway.engine.sender = lambda way, options=None, work=None: self._send
 
     async def _send(self, prepared, sending=None):
         self.asked.append(encode_request(prepared.request, prepared.target).body)

@@ -7,15 +7,19 @@ import pytest
 from conversations import target
 from growth import ends
 from mull.dialects.anthropic.fold import Fold
+from mull.dialects.grammar import turn_grammar
 from mull.dialects.openai_chat.calls import Calls
 from mull.dialects.registry import encode_request
+from mull.dialects.schemas import strict_form
 from mull.dialects.serving import answer_writer
 from mull.dialects.sse import SseReader, parse_payload
 from mull.dialects.writer import About
+from mull.gateway.ids import provider_id
 from mull.neutral.blocks import ToolCallBlock, ToolResultBlock
 from mull.neutral.events import Finished, ToolCallDelta
 from mull.neutral.messages import Message, assistant, user
-from mull.neutral.request import Request
+from mull.neutral.request import AnswerFormat, Request
+from mull.neutral.target import TurnForm
 from mull.neutral.thinking import ThinkingPlan
 
 CLAUDE = target("anthropic-budget", dialect="anthropic")
@@ -93,3 +97,42 @@ def test_an_answer_of_many_calls_is_written(dialect):
             writer.feed(ToolCallDelta(key, None, "f", "{}"))
         written = writer.feed(Finished("tool_calls"))
     assert len(set(re.findall(rb'"(call_[0-9]+)"', written))) == 30_000
+
+
+@pytest.mark.parametrize("size", [1_000, 4_000_000])
+def test_a_long_id_of_a_call_that_only_looks_like_one_of_ours(size):
+    with ends():
+        assert provider_id("a" * size + "0") is None
+
+
+def object_of(names, **more):
+    return {"type": "object", "properties": {name: {"type": "string"} for name in names}, **more}
+
+
+def test_a_schema_of_many_members_in_another_order_than_they_are_demanded():
+    names = [f"p{at}" for at in range(100_000)]
+    with ends():
+        made, strict = strict_form(object_of(names, required=names[::-1]))
+    assert strict
+    assert made["required"] == names
+
+
+def nested(**more):
+    schema = {"type": "string"}
+    for _ in range(60):
+        schema = {"type": ["object", "object", "null"], **{k: v(schema) for k, v in more.items()}}
+    return schema
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        nested(properties=lambda schema: {"a": schema}),
+        nested(anyOf=lambda schema: [schema]),
+        object_of([f"p{at}" for at in range(20_000)]),
+    ],
+)
+def test_the_grammar_of_a_schema_is_not_much_longer_than_the_schema(schema):
+    with ends():
+        made = turn_grammar(TurnForm("", "", ()), wanted=AnswerFormat(schema))
+    assert len(made) < 4_000_000

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from mull.auth.secret import Secret
     from mull.client.answer import Client
     from mull.client.auth_drive import Sessions
-    from mull.client.exchange import ExchangeOptions
+    from mull.client.exchange import ExchangeOptions, Work
     from mull.client.grants import Tokens
     from mull.neutral.request import WireRequest
     from mull.policy.failure import Failure
@@ -288,10 +288,15 @@ class Engine:
         return way
 
     def sender(
-        self, way: Access, options: ExchangeOptions | None = None, *, patient: bool = False
+        self,
+        way: Access,
+        options: ExchangeOptions | None = None,
+        *,
+        patient: bool = False,
+        work: Work | None = None,
     ) -> Send:
         """A function that sends prepared requests; a `patient` one retries for longer, unless the
-        options say how long.
+        options say how long. `work` writes them, if that may take long.
 
         A known rejection is fixed once; the lesson is stored if the fix was accepted.
         """
@@ -305,7 +310,7 @@ class Engine:
             way=way,
             transport=self._client_of(way),
             options=options,
-            aid=Aid(self._enter, self._heal, self._learn),
+            aid=Aid(self._enter, self._heal, self._learn, *([work] if work else [])),
         )
 
     async def call(self, wire: WireRequest, target: Target, way: Access) -> bytes:

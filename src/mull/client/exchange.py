@@ -18,7 +18,8 @@ An answer that begins anew after `Retrying` or `Healed` may say `Started` a seco
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -61,8 +62,9 @@ if TYPE_CHECKING:
     from mull.policy.failure import Failure
     from mull.policy.heal.healing import Repaired
 
-__all__ = ["Aid", "ExchangeOptions", "Sending", "exchange"]
+__all__ = ["Aid", "ExchangeOptions", "Sending", "Work", "exchange"]
 
+_T = TypeVar("_T")
 CLOSING_SECONDS = 5.0
 """How long an answer that has said why it ends is waited for, after anything new in it."""
 _TELLS: frozenset[type] = frozenset({Warned, Failed})
@@ -77,13 +79,26 @@ def _ignore(prepared: Prepared, wire: WireRequest) -> None:
     pass
 
 
+class Work(Protocol):
+    """Does the work on a request, here or in a thread."""
+
+    async def __call__(self, work: Callable[[], _T], /) -> _T:
+        """What the work returns."""
+
+
+async def _here(work: Callable[[], _T]) -> _T:
+    return work()
+
+
 class Aid(msgspec.Struct, frozen=True):
     """What helps an exchange. `enter` has the last word on the way before anything goes out, `heal`
-    may repair what was refused, and `learn` is told when that helped."""
+    may repair what was refused, and `learn` is told when that helped. `work` does what takes time
+    with large requests: writing and repairing them."""
 
     enter: Callable[[Access], Awaitable[Access]] | None = None
     heal: Callable[[Prepared, Failure], Repaired | None] | None = None
     learn: Callable[[Target, Repaired], None] | None = None
+    work: Work = _here
 
 
 _RULES = RetryRules()
@@ -147,7 +162,7 @@ async def exchange(
         LocalError: the request cannot be sent as it is.
     """
     way = way if aid.enter is None else await aid.enter(way)
-    run = _Run(prepared, way, options, clock, aid.heal, sending)
+    run = await aid.work(partial(_Run, prepared, way, options, clock, aid.heal, sending))
     # imported while the connection is being made
     running_loop().call_soon(getattr, codec(prepared.target.dialect), "decode")
     while True:
@@ -181,7 +196,7 @@ async def exchange(
         if attempt.failure is None:
             return
         ticket.failed(attempt.failure)
-        step = run.recover(attempt)
+        step = await aid.work(partial(run.recover, attempt))
         yield [step]
         if isinstance(step, Failed):
             return

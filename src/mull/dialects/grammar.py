@@ -109,8 +109,8 @@ class _Rules:
             return _either(_literal(_dump(value)) for value in values)
         kind = schema.get("type", "object" if "properties" in schema else None)
         choices = schema.get("anyOf") or schema.get("oneOf")
-        if isinstance(kind, list):
-            choices = [{**schema, "type": one} for one in kind]
+        if isinstance(kind, list) and not choices:  # each once: they may be nested
+            choices = [{**schema, "type": one} for one in dict.fromkeys(map(str, kind))]
         if isinstance(choices, list) and choices:
             return _either(self.of(one, root) for one in choices)
         return self._of_kind(kind, schema, root)
@@ -130,7 +130,9 @@ class _Rules:
             self._rule(f"{_literal(_dump(name) + ': ')} {self._rule(self.of(member, root))}")
             for name, member in members.items()
         ]
-        needed = [name in (schema.get("required") or ()) for name in members]
+        required = schema.get("required")
+        names = set(map(str, required)) if isinstance(required, list) else ()
+        needed = [name in names for name in members]
         after = [
             f'", " {pair}' if must else f'(", " {pair})?'
             for pair, must in zip(pairs, needed, strict=True)
@@ -140,8 +142,11 @@ class _Rules:
             before = [f'({pair} ", ")?' for pair in pairs[:first]]
             inside = " ".join((*before, pairs[first], *after[first + 1 :]))
         else:
-            starts = [" ".join((one, *after[at:])) for at, one in enumerate(pairs, 1)]
-            inside = f"({' | '.join(starts)})?" if starts else ""
+            starts, rest = list[str](), ""
+            for pair, following in zip(reversed(pairs), reversed(after), strict=True):
+                starts.append(f"{pair} {rest}".rstrip())
+                rest = self._rule(f"{following} {rest}".rstrip())
+            inside = f"({' | '.join(reversed(starts))})?" if starts else ""
         return f'"{{" {inside} "}}"'
 
     def _reference(self, reference: str, root: dict[str, Any]) -> str:

@@ -96,6 +96,11 @@ def _listed(one: Mapping[str, Any], key: str) -> list[Any]:
     return held if isinstance(held, list) else []
 
 
+def _required(one: Mapping[str, Any]) -> set[str]:
+    """The names of the members that an object must have."""
+    return set(map(str, _listed(one, "required")))
+
+
 def json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema in the form of Google's API, which is a variant of OpenAPI's, as JSON schema. One
     that is JSON schema already stays as it is."""
@@ -196,8 +201,7 @@ def strict_form(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
 
 def _demand(one: dict[str, Any]) -> dict[str, Any]:
     """One schema as strict mode wants it, as far as that only narrows it."""
-    members = _members(one)
-    required = _listed(one, "required")
+    members, required = _members(one), _required(one)
     one = _typed(one)
     if members:
         wanted = [name for name in members if name in required or _can_be_demanded(members[name])]
@@ -272,9 +276,7 @@ def is_strict(schema: Mapping[str, Any]) -> bool:
     def look(one: dict[str, Any]) -> dict[str, Any]:
         members = _members(one)
         is_closed = one.get("additionalProperties") is False
-        required = _listed(one, "required")
-        is_whole = is_closed and all(name in required for name in members)
-        is_whole = is_whole and all(name in members for name in map(str, required))
+        is_whole = is_closed and members.keys() == _required(one)
         found.append(
             not one.keys().isdisjoint(("type", "anyOf", "$ref"))
             and ("$ref" not in one or len(one) == 1)

@@ -54,7 +54,8 @@ async def compact(gateway: Gateway, job: Job, answer_id: str) -> Compaction:
     if gateway.accounts is not None:
         await gateway.accounts.admit(job)
     with Observed(gateway.observers, job) as observed:
-        send = gateway.engine.sender(gateway.tracing.along(job, job.route.way))
+        way = gateway.tracing.along(job, job.route.way)
+        send = gateway.engine.sender(way, work=job.aside)
         side = Side(gateway.engine, target, send, snapshot["context.limit"])
         counter = gateway.engine.counter_for(target)
         own = snapshot.having({"compression.model": None})

@@ -29,6 +29,7 @@ _STRANGE = re.compile(r"[^A-Za-z0-9]+")
 _SPELT = re.compile(r"[a-z2-7]+\Z")
 _MOST_SPELT = 26
 """The longest id in bytes that is spelt out: the whole then has fewer than 64 characters."""
+_LONGEST = 64
 _CHECKED, _DRAWN = 3, 5
 
 
@@ -56,7 +57,8 @@ def mint(dialect: Dialect, provider: str | None = None) -> str:
 
 def provider_id(call_id: str) -> str | None:
     """The provider's id that is spelt out in one of the gateway's; None if there is none."""
-    spelt = _SPELT.search(normalised(call_id))
+    end = normalised(call_id)[-_LONGEST:]  # the search takes the square of the length
+    spelt = _SPELT.search(end)
     if spelt is None:
         return None
     text = spelt.group().upper()

@@ -4,9 +4,10 @@ responds to the client."""
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Container, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Container, Iterable, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import astuple, replace
 
@@ -16,6 +17,7 @@ from mull.client.transport import host_of
 from mull.dialects.serving import answer_writer, write_answer
 from mull.dialects.writer import About
 from mull.gateway.drafts import Draft, Drafts
+from mull.gateway.http import aside
 from mull.gateway.ids import mint_answer_id
 from mull.gateway.notes import notes_for_client
 from mull.gateway.observing import Observed
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Job"]
 
+_T = TypeVar("_T")
 _OPTIONS = ExchangeOptions(retry=RetryRules(attempts=1))
 """One attempt only: clients retry by themselves, and know how long they want to wait."""
 MOST_ANSWER = 64 << 20
@@ -80,10 +83,13 @@ class Job:
         drafts: Drafts,
         body: bytes = b"",
         answer_id: str | None = None,
+        size: int = 0,
     ) -> None:
         self.client = client
         self.asked = asked
         self.body = body
+        self.size = size
+        """The bytes of the conversation, by which its work is done in a thread or not."""
         self.id: str = answer_id or mint_answer_id(client.dialect)
         self.began: float = time.monotonic()
         self.sent_size: int = 0
@@ -201,7 +207,7 @@ class Job:
             except (RemoteError, LocalError) as error:  # LocalError: no key could be obtained
                 if responded:
                     raise
-                if not self._go_on(error):
+                if not await self._go_on(error):
                     raise trials.error from None
             finally:
                 trials.leave()
@@ -209,16 +215,20 @@ class Job:
     def _send(self) -> AsyncGenerator[Sequence[Event], None]:
         way = self._gateway.tracing.along(self, self.route.way)
         options = replace(_OPTIONS, sending=self._sent)
-        batches = self._gateway.engine.sender(way, options)(self.prepared)
+        batches = self._gateway.engine.sender(way, options, work=self.aside)(self.prepared)
         return batches if self._trials.is_last else until_generated(batches)
 
-    def _go_on(self, error: MullError) -> bool:
+    async def aside(self, work: Callable[[], _T]) -> _T:
+        """Do work on this request; in a thread if it is large."""
+        return await aside(self.size, work)
+
+    async def _go_on(self, error: MullError) -> bool:
         """Switch to the next target that may answer; return whether there is one."""
         reason = failure_reason(self.route, error)
         route = self._trials.fail(error)
         while route is not None:
             try:
-                draft = self._drafts.make(route)
+                draft = await self.aside(partial(self._drafts.make, route))
             except (LocalError, TooLongError):  # what suits the first target need not suit the next
                 route = self._trials.skip()
                 continue

@@ -42,7 +42,8 @@ __all__ = ["ResponseJob", "Turn", "asked_for"]
 
 class Turn(NamedTuple):
     """One request with the conversation that it continues. `input` holds the items of the request
-    itself, `items` those of the whole conversation; `previous` is the response it continues."""
+    itself, `items` those of the whole conversation; `previous` is the response it continues.
+    `added` is the bytes of what is not in the request but was stored."""
 
     body: dict[str, Any]
     state: State
@@ -51,6 +52,7 @@ class Turn(NamedTuple):
     previous: StoredResponse | None
     store: ResponseStore
     local: Memory | None
+    added: int = 0
 
 
 class ResponseJob(Job):
@@ -116,9 +118,13 @@ class ResponseJob(Job):
         fields = Fields(body)
         read_state(body, fields)
         room = self.turn.state.threshold
-        asked = asked_for(self._gateway, self.client, fields, items, room)
+        asked = await self.aside(
+            partial(asked_for, self._gateway, self.client, fields, items, room)
+        )
         asked = replace(asked, headers=self.asked.headers)
-        return await self._gateway.job(self.client, asked, self.body, answer_id=answer_id)
+        return await self._gateway.job(
+            self.client, asked, self.body, answer_id=answer_id, size=self.size
+        )
 
     async def settle(self, writer: AnswerWriter) -> None:
         """Store the response; without its thinking in the store that also holds its answer."""

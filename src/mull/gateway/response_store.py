@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mull.gateway.anchors import answer_key
-from mull.gateway.http import TooLarge
+from mull.gateway.http import TooLarge, aside
 from mull.gateway.memory import Memory, StoreUnavailable
 from mull.gateway.packing import packed
 from mull.logs import log_warning
@@ -25,7 +25,7 @@ from mull.neutral.blocks import Value
 from mull.neutral.errors import RefusedError
 from mull.neutral.former import Reader
 
-__all__ = ["ResponseStore", "StoredResponse", "not_found"]
+__all__ = ["ResponseStore", "StoredResponse", "check_size", "not_found"]
 
 NAMED = 64
 """How many preceding responses a record names."""
@@ -118,8 +118,7 @@ class ResponseStore:
                 stored = records.get(_key(name))
                 if stored is None:
                     return found[::-1]
-                if stored.size > MOST_HELD:
-                    raise TooLarge(f"the conversation exceeds {MOST_HELD >> 20} MB")
+                check_size(stored.size)
                 found.append(stored)
             wanted = found[-1].before
         return found[::-1]
@@ -134,7 +133,9 @@ class ResponseStore:
         named = [item["id"] for item in stored.response["output"] if item.get("id")]
         keys = [_key(stored.id), *map(_item_key, named)]
         try:
-            await memory.keep(self._scope, keys, packed(_encode(stored)))
+            plain = _encode(stored)
+            data = await aside(len(plain), packed, plain)
+            await memory.keep(self._scope, keys, data)
         except StoreUnavailable:  # kept in memory until the store is available
             return
         except Exception as error:  # the client gets the answer anyway
@@ -167,6 +168,16 @@ class ResponseStore:
         except Exception as error:
             log_warning(f"the gateway cannot read its store: {error!r:.200}")
             return {}
+
+
+def check_size(size: int) -> None:
+    """Check the bytes of a conversation.
+
+    Raises:
+        TooLarge: they exceed the limit.
+    """
+    if size > MOST_HELD:
+        raise TooLarge(f"the conversation exceeds {MOST_HELD >> 20} MB")
 
 
 def not_found(what: str, name: str) -> RefusedError:

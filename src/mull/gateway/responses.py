@@ -32,7 +32,7 @@ from mull.gateway.http import Receive, Send, WhileThere, aside, give, note_heade
 from mull.gateway.record import Kept, kept_from
 from mull.gateway.relay import Client, Relay
 from mull.gateway.response_job import ResponseJob, Turn, asked_for
-from mull.gateway.response_store import ResponseStore, StoredResponse, not_found
+from mull.gateway.response_store import ResponseStore, StoredResponse, check_size, not_found
 from mull.gateway.streaming import Streaming
 from mull.neutral.assemble import Assembler, tell
 from mull.neutral.errors import ConfigError
@@ -141,7 +141,7 @@ class Responses:
         fields = Fields(body)
         state = read_state(body, fields)
         turn = await self._turn(client, body, state, local)
-        size = max(len(data), turn.previous.size if turn.previous else 0)
+        size = len(data) + turn.added
         asked = await aside(
             size, asked_for, self._gateway, client, fields, turn.items, state.threshold
         )
@@ -161,7 +161,7 @@ class Responses:
     ) -> Turn:
         store = self._store(client, local)
         chain = await store.chain(state.previous) if state.previous else []
-        given = await self._resolved(client, state.items, store)
+        given, added = await self._resolved(client, state.items, store)
         outputs = await self._outputs(client, chain)
         items = [
             item
@@ -169,25 +169,32 @@ class Responses:
             for item in (*stored.input, *output)
         ]
         previous = chain[-1] if chain else None
-        return Turn(body, state, given, [*items, *given], previous, store, local)
+        added += previous.size if previous else 0
+        return Turn(body, state, given, [*items, *given], previous, store, local, added)
 
     async def _resolved(
         self, client: Client, items: Sequence[Item], store: ResponseStore
-    ) -> list[Item]:
-        """The items, with each reference replaced by the item of an earlier response.
+    ) -> tuple[list[Item], int]:
+        """The items, with each reference replaced by the item of an earlier response, and the bytes
+        of those: one item may be referred to often.
 
         Raises:
             RefusedError: a referenced item does not exist.
+            TooLarge: they exceed the size limit of a conversation.
         """
         names = [name for item in items if (name := reference_id(item)) is not None]
         if not names:
-            return list(items)
+            return list(items), 0
         outputs = await self._outputs(client, await store.holders(names))
         found = {item.get("id"): item for output in outputs for item in output}
         for name in names:
             if name not in found:
                 raise not_found("Item", name)
-        return [item if (name := reference_id(item)) is None else found[name] for item in items]
+        sizes = {name: len(encode(found[name])) for name in set(names)}
+        size = sum(sizes[name] for name in names)
+        check_size(size)
+        resolved = (item if (name := reference_id(item)) is None else found[name] for item in items)
+        return list(resolved), size
 
     def _store(self, client: Client, local: Memory | None = None) -> ResponseStore:
         here = [local] if local is not None else []

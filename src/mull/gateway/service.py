@@ -175,7 +175,7 @@ class Gateway:
             stored = {key: data for key, data in stored.items() if is_proof(key)}
         recalled = Recalled(keys, _readable(stored), notes, is_whole=_UNREAD not in notes)
         drafts = Drafts(client, asked, offer, recalled, unseal)
-        return await aside(size, kind, self, client, asked, drafts, body, answer_id)
+        return await aside(size, kind, self, client, asked, drafts, body, answer_id, size)
 
     async def find(
         self, scope: str, keys: Iterable[str]

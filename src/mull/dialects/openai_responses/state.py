@@ -269,7 +269,7 @@ def page_of(items: list[Item], query: Mapping[str, Sequence[str]]) -> dict[str, 
     if order not in ("asc", "desc"):
         raise ConfigError("order must be asc or desc")
     limit = _one(query, "limit", str(_DEFAULT_LIMIT))
-    if not limit.isdecimal() or not 1 <= int(limit[:4]) <= _MOST_LISTED:
+    if not (limit.isdecimal() and len(limit) < 10 and 1 <= int(limit) <= _MOST_LISTED):
         raise ConfigError(f"limit must be from 1 to {_MOST_LISTED}")
     ordered = items if order == "asc" else items[::-1]
     if after := _one(query, "after", ""):
