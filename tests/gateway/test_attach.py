@@ -932,7 +932,7 @@ def test_a_reference_without_its_record_restores_nothing():
 # Answers that nobody knows.
 
 STRANGE = (
-    ThinkingBlock("Hm.", "reasoning", signature="s"),
+    ThinkingBlock("Hm.", "summary", signature="s", kind="summary"),
     ThinkingBlock("", redacted="r"),
     TextBlock("Hello!", signature="t", wire=Wire("anthropic", {})),
     replace(LOOK, signature="c", wire=Wire("anthropic", {})),
@@ -944,7 +944,7 @@ STRANGE = (
     ("unknown", "expected"),
     [
         ("bare", (HELLO, LOOK, SEARCHED)),
-        ("readable", (ThinkingBlock("Hm.", "reasoning"), HELLO, LOOK, SEARCHED)),
+        ("readable", (ThinkingBlock("Hm.", kind="summary"), HELLO, LOOK, SEARCHED)),
         ("trusted", STRANGE),
     ],
 )

@@ -461,9 +461,8 @@ def _from_envelopes(message: Message, unseal: Unseal, unknown: Unknown) -> tuple
             blocks = tuple(map(_with_provider_id, message.blocks))
             is_whole = bool(carriers or message.thinking) or _is_opaque(message)
             return replace(message, blocks=blocks, origin=None), "given" if is_whole else "unknown"
-        bare = tuple(
-            map(_with_provider_id, without_carriers(message.blocks, thoughts=unknown != "bare"))
-        )
+        left = without_carriers(message.blocks, thoughts=unknown != "bare")
+        bare = tuple(map(_with_provider_id, map(_without_field, left)))
         is_same = len(bare) == len(message.blocks) and all(map(is_, bare, message.blocks))
         if is_same and message.origin is None:
             return message, "unknown"
@@ -527,6 +526,12 @@ def _with_provider_id(block: Block) -> Block:
     return block
 
 
+def _without_field(block: Block) -> Block:
+    """Thinking without the name of its field: that is the client's, and the target may have another
+    for it."""
+    return replace(block, source_field=None) if isinstance(block, ThinkingBlock) else block
+
+
 def without_carriers(blocks: Iterable[Block], *, thoughts: bool) -> list[Block]:
     """The readable part of the blocks; `thoughts` says whether to include readable thinking."""
     left: list[Block] = []
@@ -534,7 +539,8 @@ def without_carriers(blocks: Iterable[Block], *, thoughts: bool) -> list[Block]:
         match block:
             case ThinkingBlock():
                 if block.thought and thoughts:
-                    left.append(ThinkingBlock(block.thought, source_field=block.source_field))
+                    bare = ThinkingBlock(block.thought, block.source_field, kind=block.kind)
+                    left.append(bare)
             case TextBlock():
                 left.append(TextBlock(block.text) if block.signature or block.wire else block)
             case ToolCallBlock():
