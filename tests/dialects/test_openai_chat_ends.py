@@ -127,6 +127,10 @@ def test_a_broken_answer_is_no_answer(word):
     assert (end.code, end.status) == (word, "interrupted")
 
 
+def quoting(raw):
+    return {"error": {"message": "no", "metadata": {"raw": raw, "provider_name": "Anthropic"}}}
+
+
 @pytest.mark.parametrize(
     ("error", "text", "code"),
     [
@@ -140,6 +144,12 @@ def test_a_broken_answer_is_no_answer(word):
         ({"detail": "Not Found"}, "Not Found", None),
         ({"choices": [{"delta": {}, "finish_reason": "error", "error": {"message": "m"}}]},
          "m", None),
+        (quoting('{"type": "error", "error": {"message": "why"}}'), "no: why", None),
+        (quoting('{"message": "why"}'), 'no: {"message": "why"}', None),
+        (quoting("[why]"), "no: [why]", None),
+        (quoting("why\n"), "no: why\n", None),
+        (quoting({"message": "why"}), "no", None),
+        ({"error": {"message": "no", "metadata": "why"}}, "no", None),
     ],
 )  # fmt: skip
 def test_errors_are_found_wherever_they_are(error, text, code):

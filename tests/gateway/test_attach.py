@@ -685,6 +685,23 @@ def test_a_result_of_an_earlier_call_stays_where_it_is():
     assert [one.role for one in Desk().back(talk).messages] == ["tool", "user"]
 
 
+def test_of_answers_in_a_row_each_is_followed_by_its_own_results():
+    """Anthropic takes them for one answer. Of those on record each is one of its own."""
+    desk = Desk()
+    given = dropped(desk.answer([user("hi")], thinking("a"), LOOK))
+    other = ToolResultBlock("nobody's", "beer")
+    both = Message(role="tool", blocks=(other, *result(TWO).blocks, *result(ONE).blocks, HELLO))
+    for first in (assistant(LOOK), given):
+        talk = [user("hi"), first, assistant(LIST), both, user("so?"), assistant(HELLO)]
+        _, look, milk, lists, rest, *end = desk.back(talk).messages
+        assert (look.tool_calls, lists.tool_calls) == ((LOOK,), (LIST,))
+        assert (milk, rest.blocks) == (result(ONE), (other, *result(TWO).blocks, HELLO))
+        assert end == [user("so?"), assistant(HELLO)]
+    nothing = Message(role="user", blocks=())
+    talk = [assistant(HELLO), assistant(LIST), result(TWO), assistant(LOOK), assistant(HELLO)]
+    assert Desk().back([*talk, nothing, *talk]).messages == (*talk, nothing, *talk)
+
+
 def test_results_in_a_row_are_one_message():
     talk = [user("hi"), assistant(LOOK, LIST), result(TWO), result(ONE), user("so?")]
     *_, results, _ = Desk().back(talk).messages
@@ -932,7 +949,7 @@ def test_a_reference_without_its_record_restores_nothing():
 # Answers that nobody knows.
 
 STRANGE = (
-    ThinkingBlock("Hm.", "reasoning", signature="s"),
+    ThinkingBlock("Hm.", "summary", signature="s", kind="summary"),
     ThinkingBlock("", redacted="r"),
     TextBlock("Hello!", signature="t", wire=Wire("anthropic", {})),
     replace(LOOK, signature="c", wire=Wire("anthropic", {})),
@@ -944,7 +961,7 @@ STRANGE = (
     ("unknown", "expected"),
     [
         ("bare", (HELLO, LOOK, SEARCHED)),
-        ("readable", (ThinkingBlock("Hm.", "reasoning"), HELLO, LOOK, SEARCHED)),
+        ("readable", (ThinkingBlock("Hm.", kind="summary"), HELLO, LOOK, SEARCHED)),
         ("trusted", STRANGE),
     ],
 )

@@ -28,6 +28,7 @@ from mull.gateway.memory import InProcess
 from mull.neutral.blocks import TextBlock, ThinkingBlock, ToolResultBlock
 from mull.neutral.messages import Message, assistant
 from mull.testing import Call, Say, Think
+from mull.testing.ledger import Ledger
 from talks import TALKS, Manner, Result
 
 LOOK = Call("look", {"at": "a"})
@@ -156,6 +157,24 @@ def test_a_faithful_client_needs_no_store(store, dialect, upstream, stream, requ
         for acts in answers:
             results = [Result() for act in acts if isinstance(act, Call)]
             one.take_round(made, Round(acts, upstream, stream, 0, results, range(len(results))))
+
+
+@pytest.mark.parametrize("drops", [False, True])
+@pytest.mark.parametrize("upstream", ["anthropic", "openai", "gemini", "openrouter"])
+@pytest.mark.parametrize("dialect", TALKS)
+def test_a_conversation_goes_on_after_its_upstream_has_new_keys(dialect, upstream, drops):
+    talk = TALKS[dialect](Manner(drops=drops))
+    with world(InProcess()) as made:
+        one = made.upstreams[upstream]
+        for turn in range(4):
+            if turn == 1:  # from here on it knows nothing of what it gave
+                one.server._ledger = Ledger(b"new")
+            one.script.append([Think(f"thought {turn}"), Say(f"answer {turn}")])
+            talk.ask("and now?")
+            assert talk.hear(made.urls[0], upstream, stream=turn % 2 == 0).text == f"answer {turn}"
+            assert len(one.server.refusals) == min(turn, 1)
+            returned = one.server.returned[-1]
+        assert len(returned) == 2  # those of the new key
 
 
 def test_an_envelope_keeps_its_place_where_texts_are_joined(forgetful):

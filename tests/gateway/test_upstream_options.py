@@ -446,6 +446,52 @@ def test_a_carrier_that_is_refused_is_forgotten_and_the_request_healed(name, kin
             assert not any(map(carriers_of, record_of(memory._records["", key]).blocks))
 
 
+@pytest.mark.parametrize(
+    ("carrier", "told"),
+    [
+        ({}, "no signature to verify"),
+        ({"signature": ""}, "the endpoint rejected them"),
+        ({"signature": "c2ln"}, "the endpoint rejected them"),
+    ],
+)
+def test_thinking_that_anthropic_cannot_verify_is_told_each_time(carrier, told):
+    thought = {"type": "thinking", "thinking": "Hm.", **carrier}
+    given = {"role": "assistant", "content": [thought, {"type": "text", "text": "a"}]}
+    thinks = {"thinking": {"type": "enabled", "budget_tokens": 1_024}}
+    body = _messages([*SAID, given, *SAID], []) | thinks
+    for notes in said_twice("anthropic", "messages", body):
+        assert told in notes
+
+
+@pytest.mark.parametrize(
+    ("carrier", "told"),
+    [
+        ({}, "the endpoint could not read them"),
+        ({"encrypted_content": "c2ln"}, "the endpoint rejected them"),
+    ],
+)
+def test_reasoning_that_openai_cannot_read_is_told_each_time(carrier, told):
+    summary = [{"type": "summary_text", "text": "Hm."}]
+    given = {"role": "assistant", "content": [{"type": "output_text", "text": "a"}]}
+    thought = {"type": "reasoning", "id": "rs_1", "summary": summary, **carrier}
+    for notes in said_twice("openai", "responses", {"input": [*SAID, thought, given, *SAID]}):
+        assert told in notes
+
+
+def said_twice(kind: str, name: str, body: dict[str, Any]) -> list[str]:
+    """What a client of this provider's API is told of the same request, twice."""
+    paths = {"messages": MESSAGES, "responses": RESPONSES}
+
+    async def run() -> list[str]:
+        with gateway(UPSTREAMS[name], server.url) as to:
+            notes = [(await asked(to, paths[name], body))[1] for _ in range(2)]
+            await to.close()
+            return notes
+
+    with StrictServer(kind, [[Say("b")], [Say("c")]]) as server:
+        return asyncio.run(run())
+
+
 def record_of(data: bytes) -> Kept:
     kept = kept_from(data)
     assert kept is not None

@@ -164,7 +164,7 @@ def attach(
     """Restore the answers that the client sent, from stored records and envelopes."""
     keys = [*_after_known(messages, keys, found)]
     if not _alternates(messages):
-        messages, keys = _joined(*_results_first(messages, keys), found)
+        messages, keys = _with_own_results(*_joined(*_results_first(messages, keys), found))
     made: list[Message] = []
     ids: dict[str, str] = {}
     counts = {"found": 0, "given": 0, "unknown": 0, "altered": 0, "several": 0}
@@ -350,6 +350,40 @@ def _joined(
     return [_one(pieces) for pieces in joined], [_together(some) for some in joined_keys]
 
 
+def _with_own_results(
+    messages: Sequence[Message], keys: Sequence[Wanted]
+) -> tuple[Sequence[Message], Sequence[Wanted]]:
+    """The conversation with the results that follow several answers in a row each after its own
+    answer: after another they would be results without a call."""
+    ordered: list[tuple[Message, Wanted]] = []
+    row: list[tuple[Message, Wanted]] = []
+    for pair in zip(messages, keys, strict=True):
+        if _is_answer(pair[0]):
+            row.append(pair)
+        elif pair[0].role == "tool" and len(row) > 1:
+            ordered += _each_with_results(row, pair)
+            row = []
+        else:
+            ordered += (*row, pair)
+            row = []
+    ordered += row
+    return [message for message, _ in ordered], [wanted for _, wanted in ordered]
+
+
+def _each_with_results(
+    row: Sequence[tuple[Message, Wanted]], results: tuple[Message, Wanted]
+) -> Iterator[tuple[Message, Wanted]]:
+    places = {call.id: at for at, (answer, _) in enumerate(row) for call in answer.tool_calls}
+    held: dict[int, list[Block]] = {}
+    for block in results[0].blocks:
+        call_id = block.call_id if isinstance(block, ToolResultBlock) else ""
+        held.setdefault(places.get(call_id, len(row) - 1), []).append(block)
+    for at, pair in enumerate(row):
+        yield pair
+        if blocks := held.get(at):
+            yield replace(results[0], blocks=tuple(blocks)), results[1]
+
+
 def _together(pieces: Sequence[Wanted]) -> Wanted:
     """The keys of pieces that are one answer."""
     return Wanted(tuple(key for piece in pieces for key in piece.own))
@@ -528,13 +562,14 @@ def _with_provider_id(block: Block) -> Block:
 
 
 def without_carriers(blocks: Iterable[Block], *, thoughts: bool) -> list[Block]:
-    """The readable part of the blocks; `thoughts` says whether to include readable thinking."""
+    """The readable part of the blocks; `thoughts` says whether to include readable thinking. The
+    field that it came in is not named: a client's API may be another than the target's."""
     left: list[Block] = []
     for block in blocks:
         match block:
             case ThinkingBlock():
                 if block.thought and thoughts:
-                    left.append(ThinkingBlock(block.thought, source_field=block.source_field))
+                    left.append(ThinkingBlock(block.thought, kind=block.kind))
             case TextBlock():
                 left.append(TextBlock(block.text) if block.signature or block.wire else block)
             case ToolCallBlock():

@@ -22,6 +22,9 @@ _STEERING = ("reasoning.effort", "reasoning.maxTokens", "reasoning.summary")
 """Settings that clients always send, chosen for a model other than the one that answers. They are
 news if nothing of them is sent."""
 
+_LOST = ("unsigned", "unreadable", "refused")
+"""Kinds of notes about thinking that its own endpoint cannot verify or read."""
+
 
 def notes_for_client(notes: Iterable[Note], asked: Asked, dialect: Dialect) -> tuple[Note, ...]:
     """The notes to send to a client of this dialect, without duplicates."""
@@ -40,6 +43,5 @@ def _is_news(note: Note, asked: Asked, dialect: Dialect, refused: bool) -> bool:
     for name, default in TRAITS[dialect].defaults.items():
         if note.about == name and getattr(asked, name) == default:
             return False
-    return (
-        note.warning or note.kind in WARNED_OF or note.about in (REATTACHED, "model", "verbosity")
-    )
+    told = note.kind in (*WARNED_OF, *_LOST) or note.about in (REATTACHED, "model", "verbosity")
+    return note.warning or told

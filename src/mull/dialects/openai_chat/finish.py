@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from mull.dialects.tables import Statuses, Words
 from mull.neutral.events import Failed
 from mull.neutral.messages import Status
@@ -88,6 +90,8 @@ def as_error(value: dict[str, Any], event: str | None = None) -> Failed | None:
     if not isinstance(error, dict):
         return Failed(str(error), None, body=value)
     text = error.get("message") or error.get("detail") or error.get("msg")
+    if quoted := _quoted(error.get("metadata")):
+        text = f"{text}: {quoted}"
     code = error.get("code")
     if code is None or code == "":
         code = error.get("type")
@@ -96,6 +100,20 @@ def as_error(value: dict[str, Any], event: str | None = None) -> Failed | None:
         None if code is None else str(code),
         body=value,
     )
+
+
+def _quoted(metadata: Any) -> str | None:
+    """What the provider behind OpenRouter said, of which the message says only that it is an error
+    (OpenRouterTeam/ai-sdk-provider#418)."""
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    if not isinstance(raw, str):
+        return None
+    try:
+        value = msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        return raw
+    said = as_error(value) if isinstance(value, dict) else None
+    return raw if said is None else said.text
 
 
 def _unwrapped(value: dict[str, Any], event: str | None) -> Any:
