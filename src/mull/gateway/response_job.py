@@ -41,18 +41,24 @@ __all__ = ["ResponseJob", "Turn", "asked_for"]
 
 
 class Turn(NamedTuple):
-    """One request with the conversation that it continues. `input` holds the items of the request
-    itself, `items` those of the whole conversation; `previous` is the response it continues.
-    `added` is the bytes of what is not in the request but was stored."""
+    """One request with the conversation that it continues."""
 
     body: dict[str, Any]
+    """The request as the client sent it."""
     state: State
+    """What the request asks of the API's own state: storing, continuing, compacting."""
     input: list[Item]
+    """The items of the request itself."""
     items: list[Item]
+    """The items of the whole conversation."""
     previous: StoredResponse | None
+    """The response that it continues, if it names one."""
     store: ResponseStore
+    """Where the response is stored for the client."""
     local: Memory | None
+    """Where its responses are stored as well, and looked up first; None for nowhere else."""
     added: int = 0
+    """The bytes of what is not in the request but was stored."""
 
 
 class ResponseJob(Job):
