@@ -242,5 +242,5 @@ def test_told_to_end_in_the_middle_of_everything_it_ends(world):
 def test_the_name_in_http_2_is_checked(world, host, status):
     command = ["curl", "-sS", "-o", "/dev/null", "--http2-prior-knowledge", "-w", "%{http_code}"]
     command += ["-H", f"Host: {host}", "-H", f"x-api-key: {world.token}"]
-    url = f"http://127.0.0.1:{world.process.port}/health"
+    url = f"http://127.0.0.1:{world.process.port}/v1/models"
     assert subprocess.check_output([*command, url], text=True, timeout=LIMIT) == status

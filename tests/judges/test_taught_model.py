@@ -123,7 +123,8 @@ def test_a_thought_begins_soon_and_a_turn_with_tools_ends(server, tmp_path, reco
         record_property(name, value)
 
 
-MARK = re.compile(r"<[/|]?\w|<\||think>|tool_call>|im_(start|end)")
+MARK = re.compile(r"<[/|]?[^\W\d]|<\||think>|tool_call>|im_(start|end)")
+"""A digit after `<` compares, and is allowed."""
 PROVOKING = (
     "Summarise: mull keeps a model's reasoning and sends it back.",
     "Summarise: the meeting was moved from Monday to Thursday because the room was taken.",
