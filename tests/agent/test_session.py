@@ -8,6 +8,7 @@ from shutil import copy
 
 import pytest
 
+from conversations import decided
 from mull.agent.engine import Engine
 from mull.agent.recording import TimedRecorder
 from mull.agent.session import Session
@@ -82,7 +83,7 @@ def test_what_was_said_is_on_disk_and_comes_back_with_the_same_request(store):
         assert first.thought_seconds is not None
         assert second.seconds >= second.thought_seconds
     again = Session(go_on_writing(store, session.info.id), engine=Engine(load_setup()))
-    assert again.prepared() == before
+    assert decided(again.prepared()) == decided(before)
     assert again.log.messages == session.log.messages
     again.close()
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 import msgspec
 import pytest
 
-from conversations import snapshot, target
+from conversations import decided, snapshot, target
 from loops import FakeClock, run_moved, until
 from mull.auth.secret import Secret
 from mull.client.access import Access
@@ -113,7 +113,7 @@ def test_a_whole_answer():
 def test_what_goes_out_is_told_without_a_key():
     talk = Talk([Reply.events(*WHOLE)])
     ((request, wire),) = talk.sent
-    assert request == prepared()
+    assert decided(request) == decided(prepared())
     assert wire.body == talk.requests[0].body
     assert KEY not in repr(talk.sent)
 
