@@ -111,6 +111,17 @@ def test_preserve_says_whether_an_earlier_thought_goes_back(
     assert ("reasoning_content" in answered) is sent
 
 
+def test_details_that_nobody_signed_are_left_out_of_a_finished_turn():
+    details = [{"type": "reasoning.text", "text": "so", "index": 0}]
+    reply = Reply.events(
+        chunk({"reasoning_details": details}), chunk({"content": "yes"}, "stop"), "[DONE]"
+    )
+    with ScriptedServer([reply, reply]) as server:
+        for go_on in ([], ["--continue"]):
+            main(["ask", *go_on, "-m", "openai-compatible/m", "--base-url", server.url, "q"])
+    assert "reasoning_details" not in server.requests[-1].json["messages"][1]
+
+
 @pytest.mark.parametrize(
     ("chosen", "sent"),
     [

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mull.catalog.load import load
 from mull.catalog.resolve import resolve
-from mull.dialects.registry import encode_request
+from mull.dialects.registry import encode_request, is_sealed
 from mull.history.log import Entry, Log
 from mull.neutral.blocks import (
     MediaBlock,
@@ -303,7 +303,7 @@ def sealed(turn):
 
 
 def signed(block):
-    plain = isinstance(block, ThinkingBlock) and not block.has_carrier
+    plain = isinstance(block, ThinkingBlock) and not is_sealed(block)
     return replace(block, signature="SIG") if plain else block
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mull.dialects.registry import is_sealed
 from mull.neutral.events import Event, ThinkingCarrier, ThinkingDelta, Warned
 from mull.policy.prepare import Prepared
 from mull.policy.thinking.wish import wish_of
@@ -66,5 +67,5 @@ def _preserves(prepared: Prepared) -> bool:
     if snapshot["reasoning.stripFromContext"] == "all" or wish_of(snapshot).is_off:
         return False
     thoughts = (thought for message in prepared.request.messages for thought in message.thinking)
-    sealed = includes_sealed(snapshot) and any(thought.has_carrier for thought in thoughts)
+    sealed = includes_sealed(snapshot) and any(map(is_sealed, thoughts))
     return snapshot["reasoning.includeInContext"] or sealed

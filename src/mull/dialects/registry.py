@@ -17,7 +17,7 @@ from mull.dialects.body import with_extra
 from mull.dialects.decoder import Decoder
 from mull.dialects.replay import Replay, Seal
 from mull.dialects.traits import DIALECTS, package_of
-from mull.neutral.blocks import Block, Wire
+from mull.neutral.blocks import Block, ThinkingBlock, Wire
 from mull.neutral.events import Event
 from mull.neutral.messages import Dialect
 from mull.neutral.request import Request, WireRequest
@@ -30,6 +30,7 @@ __all__ = [
     "decoder",
     "encode_request",
     "interpreter_of",
+    "is_sealed",
     "replay",
     "seals",
 ]
@@ -90,6 +91,12 @@ def seals(block: Block) -> Iterator[Seal]:
         for dialect in DIALECTS:
             if wire.dialect in (None, dialect):
                 yield from replay(dialect).seals(block)
+
+
+def is_sealed(thought: ThinkingBlock) -> bool:
+    """Whether its maker signed or encrypted a thought."""
+    own = thought.signature or thought.encrypted or thought.redacted
+    return bool(own) or next(seals(thought), None) is not None
 
 
 def encode_request(request: Request, target: Target) -> WireRequest:

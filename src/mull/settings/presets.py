@@ -31,8 +31,8 @@ def preset_values(facts: ModelFacts) -> dict[str, SettingValue]:
 
 
 def includes_sealed(snapshot: Snapshot) -> bool:
-    """Whether earlier thinking that came with a carrier is sent: nothing else is said, and whoever
-    signs or encrypts thinking advises sending it back.
+    """Whether earlier thinking that is signed or encrypted is sent: nothing else is said, and
+    whoever signs or encrypts thinking advises sending it back.
     """
     return bool(snapshot["model.presets"]) and snapshot.origin(_INCLUDE) == "default"
 

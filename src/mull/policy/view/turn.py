@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias, assert_never
 import msgspec
 from msgspec import Struct
 
+from mull.dialects.registry import is_sealed
 from mull.neutral.blocks import (
     Block,
     MediaBlock,
@@ -68,7 +69,7 @@ class Rules(Value, frozen=True):
     include: bool = False
     """Whether the user wants earlier thinking sent (`reasoning.includeInContext`)."""
     sealed: bool = False
-    """Whether answers whose thinking came with carriers are sent with it although nothing is
+    """Whether answers whose thinking is signed or encrypted are sent with it although nothing is
     included.
     """
     strip: StripPolicy = "none"
@@ -464,7 +465,7 @@ def _own_blocks(
     message: Message, keep: Keep, rules: Rules, shorter: _Shorter, torn: frozenset[int]
 ) -> tuple[Sequence[Block], Tally]:
     """What is wanted or required, in the form that the endpoint accepts."""
-    sealed = rules.sealed and all(thought.has_carrier for thought in message.thinking)
+    sealed = rules.sealed and all(map(is_sealed, message.thinking))
     if sealed and keep.unwanted == "excluded":
         keep = Keep(None, keep.in_chain)
     kept, tally = _kept(message, keep, rules)
