@@ -139,7 +139,7 @@ def test_a_no_leaves_everything_and_tells_the_model(folder):
     result = work.run("echo new > AGENTS.md")
     assert result.is_error
     assert result.output.endswith(
-        "[the sandbox denied it to write AGENTS.md; not run: the user refused, and says: leave it]"
+        "[the sandbox denied it to write AGENTS.md; the user refused, and says: leave it]"
     )
     assert (folder / "AGENTS.md").read_text() == FILES["AGENTS.md"]
     again = work.run("echo newer > AGENTS.md")  # asked once
