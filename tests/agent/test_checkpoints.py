@@ -14,7 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effort import tried
-from mull.agent.checkpoints import CHANGED_SINCE, NOT_KEPT, UNOBSERVED, Keeper, plan_restoring
+from mull.agent.checkpoints import (
+    A_FOLDER,
+    CHANGED_SINCE,
+    NOT_KEPT,
+    NOT_READ,
+    UNOBSERVED,
+    Keeper,
+    plan_restoring,
+)
 from mull.agent.tools import snapshot
 from mull.agent.tools.snapshot import take_snapshot
 from mull.agent.tools.states import look_at, put_at
@@ -259,7 +267,7 @@ def test_what_a_command_changed_under_git_goes_back(turns, folder, command):
     was = whole(folder)
     ran(turns, folder, command)
     now = whole(folder)
-    assert all(not restored.problem for restored in turns.undo())
+    assert all(restored.problem in ("", A_FOLDER) for restored in turns.undo())
     assert {n: f for n, f in whole(folder).items() if n != "deep"} == was
     turns.undo(again=True)
     assert whole(folder) == now
@@ -271,7 +279,7 @@ def test_a_folder_that_a_command_moved_behind_a_link_comes_back(turns, folder, r
         (folder / name).write_text(name)
     repository("add", "sub/a")
     ran(turns, folder, "mv sub moved; ln -s moved sub")
-    assert all(not restored.problem for restored in turns.undo())
+    assert all(restored.problem in ("", A_FOLDER) for restored in turns.undo())
     assert not (folder / "sub").is_symlink()
     assert not (folder / "moved/a").exists()
     for name in ("sub/a", "sub/deep/b"):
@@ -348,6 +356,26 @@ def test_in_a_folder_without_git_files_go_back_too(turns, folder):
     assert (folder / "sub/b").read_text() == "sub/b"
     assert not (folder / "new").exists()
     assert (folder / "node_modules/c").read_text() == "x\n"
+
+
+@pytest.mark.usefixtures("repository")
+def test_what_git_no_longer_knows_is_not_called_too_large(turns, folder):
+    ran(turns, folder, "rm -r .git; rm clean")
+    assert [(Path(r.path).name, r.problem) for r in turns.undo()] == [("clean", NOT_READ)]
+
+
+@pytest.mark.parametrize("in_git", [True, False])
+def test_folders_that_undo_leaves_as_they_are_are_named(turns, folder, in_git, request):
+    if in_git:
+        request.getfixturevalue("repository")
+    for name in ("gone/empty", "open", "moved", "node_modules"):
+        (folder / name).mkdir(parents=True)
+    (folder / "moved/a").write_text("a\n")
+    ran(turns, folder, "mkdir -p new/er node_modules/x; rm -r gone moved; chmod 700 open")
+    found = [(r.path, r.problem) for r in turns.undo()]
+    names = [f"{folder}/{name}/" for name in ("gone", "gone/empty", "new", "open")]
+    assert found == [(f"{folder}/moved/a", ""), *((name, A_FOLDER) for name in names)]
+    assert [r.path for r in turns.undo(again=True)] == [f"{folder}/moved/a", f"{folder}/moved/"]
 
 
 @pytest.mark.parametrize("limit", ["MOST_LOOSE", "MOST_PLAIN_BYTES"])

@@ -16,6 +16,7 @@ from mull.catalog.resolve import resolve
 from mull.dialects.grammar import turn_grammar
 from mull.dialects.registry import decode_response, decoder, encode_request
 from mull.neutral.assemble import assemble
+from mull.neutral.errors import ConfigError
 from mull.neutral.messages import user
 from mull.neutral.request import AnswerFormat, NamedTool, Request, Tool
 from mull.neutral.thinking import ThinkingPlan
@@ -448,3 +449,12 @@ def test_nothing_is_counted_where_the_server_was_not_asked_to():
     other = resolve("openai-compatible/some")
     message = read(chunk(4, reasoning_content="I"), chunk(9, content="A"), target=other)
     assert message.usage.reasoning is None
+
+
+@pytest.mark.parametrize("as_tool", [True, False])
+def test_references_that_lead_on_and_on_are_refused(as_tool):
+    chain = {f"a{n}": {"$ref": f"#/$defs/a{n + 1}"} for n in range(5_000)}
+    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/a0"}}, "$defs": chain}
+    tools, wanted = ((Tool("deep", "", schema),), None) if as_tool else ((), AnswerFormat(schema))
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        turn_grammar(FORM, tools, wanted=wanted)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mull.agent.tools.shown import shown_name
-from mull.agent.tools.states import Found, look_at, put_at
+from mull.agent.tools.states import UNKNOWN, Found, look_at, look_at_folder, put_at
 from mull.neutral.blocks import Value
 from mull.neutral.errors import ConfigError
 from mull.store.checkpoints import Change, Checkpoints, FileState
@@ -25,6 +25,8 @@ __all__ = ["Keeper", "Restored", "Restoring", "plan_restoring"]
 CHANGED_SINCE = "a command or another program has changed it since"
 UNOBSERVED = "a command ran in the background, or the folder is too large to watch"
 NOT_KEPT = "too large to save"
+NOT_READ = "its earlier content could not be read"
+A_FOLDER = "only files are restored, no folders and no permissions of folders"
 _LARGEST_SHOWN = 1 << 20
 _MOST_SHOWN = 50
 """Files of a command's diff."""
@@ -103,8 +105,10 @@ class Restoring:
         self._ready: list[tuple[_Step, bytes]] = []
         self.files: list[Restored] = [Restored(path, problem=CHANGED_SINCE) for path in broken]
         """What happens to each."""
+        self._folders = [step for step in steps if step.path.endswith("/")]
         for step in steps:
-            self.files.append(self._look(step))
+            if step not in self._folders:
+                self.files.append(self._look(step))
 
     def run(self) -> list[Restored]:
         """Restore them; returns what happened to each. What goes makes room for what comes."""
@@ -115,10 +119,12 @@ class Restoring:
                 put_at(step.path, step.then, content)
             except OSError as error:
                 failed[step.path] = error.strerror or str(error)
-        return [
+        files = [
             Restored(one.path, problem=failed[one.path]) if one.path in failed else one
             for one in self.files
         ]
+        others = [one.path for one in self._folders if look_at_folder(one.path) != one.then]
+        return files + [Restored(path, problem=A_FOLDER) for path in others]
 
     def _look(self, step: _Step) -> Restored:
         above = Path(step.path).parents
@@ -132,7 +138,7 @@ class Restoring:
             return Restored(step.path, problem=CHANGED_SINCE)
         content = b"" if step.then is None else self._kept.content(step.then)
         if content is None:
-            return Restored(step.path, problem=NOT_KEPT)
+            return Restored(step.path, problem=NOT_READ if step.then == UNKNOWN else NOT_KEPT)
         self._ready.append((step, content))
         from mull.agent.tools.compare import diff  # few turns are undone
 
@@ -181,7 +187,8 @@ def _diff(changed: Sequence[Changed], root: Path) -> str:
     from mull.agent.tools.compare import diff  # few commands change anything
 
     parts: list[str] = []
-    for path, *sides in changed[:_MOST_SHOWN]:
+    files = [one for one in changed if not one.path.endswith("/")]
+    for path, *sides in files[:_MOST_SHOWN]:
         name = shown_name(os.path.relpath(path, root))
         before, after = (b"" if side is None else side.content for side in sides)
         if before is None or after is None or len(before) + len(after) > _LARGEST_SHOWN:

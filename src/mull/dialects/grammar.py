@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from mull.dialects.inline_calls import HERMES
+from mull.neutral.errors import ConfigError
 from mull.neutral.request import AnswerFormat, NamedTool, Tool, ToolChoice
 from mull.neutral.target import TurnForm
 
@@ -52,13 +53,19 @@ def turn_grammar(
     """The grammar of a turn that may call these tools, or must, and otherwise answers as wanted.
 
     A prompt that opens no thought leaves the turn free to open one, unless it never `thinks`.
+
+    Raises:
+        ConfigError: a schema is nested too deeply, or references in it lead on and on.
     """
     rules = _Rules()
-    turns = [_document(rules, wanted)] if wanted is not None else ["answer"]
     if isinstance(choice, NamedTool):
         tools = [tool for tool in tools if tool.name == choice.name]
-    if tools:
+    try:
+        turns = [_document(rules, wanted)] if wanted is not None else ["answer"]
         calls = " | ".join(_call(rules, tool) for tool in tools)
+    except RecursionError:
+        raise ConfigError("a schema is nested too deeply for a grammar") from None
+    if tools:
         call = f'{_literal(HERMES[0])} "\\n" ({calls}) "\\n" {_literal(HERMES[1])}'
         turns = [call] if choice not in (None, "auto") else [*turns, call]
     prompt, opening = _literal(form.prompt), _literal(form.open)

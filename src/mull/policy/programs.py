@@ -21,7 +21,7 @@ f  a file that is read                        g  a revision, or a path that is r
 a  a file, or all of a folder, that is read   n  the name of a remote, and no path here
 v  a file or what is not hidden in a folder   k  a revision, or a path that is not read
 o  a file, and no folder                      t  a test, `FILE::NAME`
-p  a path that is not read                    r  a path that may be written to
+p  a path that is not read                    r  a path, or all of a folder, that may be written to
 d  a folder that the program goes to          c  a command, from here on
 l  a file, or all of a folder with what links in it lead to, that is read
 m  the same; all of the working folder may be read with it
@@ -268,8 +268,8 @@ ruff check --isolated --no-cache | -qve --select=w --ignore=w --extend-select=w 
     --output-format=w --exit-zero --target-version=w --line-length=i --preview --no-fix | l*.
 !ruff check | -qvens --select=w --ignore=w --extend-select=w --statistics --show-files --no-fix
     --no-cache --isolated --output-format=w --exit-zero --target-version=w --line-length=i
-    --preview --diff --quiet --verbose | r*
-!ruff format | -qv --check --diff --no-cache --isolated --quiet --line-length=i | r*
+    --preview --diff --quiet --verbose | r*.
+!ruff format | -qv --check --diff --no-cache --isolated --quiet --line-length=i | r*.
 mypy --config-file= --cache-dir=/dev/null | -v --strict --no-error-summary
     --ignore-missing-imports --follow-imports=w --python-version=w --no-color-output | m*
 !mypy | -v -p=w -m=w --strict --pretty --no-error-summary --ignore-missing-imports

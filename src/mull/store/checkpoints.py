@@ -42,8 +42,9 @@ class FileState(Value, frozen=True):
 
 
 class Change(Value, frozen=True):
-    """One path that the turn beginning at record `turn` changed. None is no file. An empty path
-    stands for whatever a command changed unobserved.
+    """One path that the turn beginning at record `turn` changed. None is no file. A path that ends
+    with a slash is a folder's, whose states have no digest; an empty one stands for whatever a
+    command changed unobserved.
     """
 
     turn: int

@@ -18,6 +18,7 @@ from caged import FILES, fill_repository, git, make_place, need_tier
 from mull.agent.calls import Calls
 from mull.agent.checkpoints import Keeper, plan_restoring
 from mull.agent.sandbox.cage import Cage
+from mull.agent.sandbox.guard import set_aside
 from mull.agent.tools.approve import ApprovalAnswer, Gate
 from mull.agent.tools.table import builtin_tools
 from mull.agent.tools.tool import ToolContext
@@ -139,7 +140,7 @@ def test_a_no_leaves_everything_and_tells_the_model(folder):
     result = work.run("echo new > AGENTS.md")
     assert result.is_error
     assert result.output.endswith(
-        "[the sandbox denied it to write AGENTS.md; not run: the user refused, and says: leave it]"
+        "[the sandbox denied it to write AGENTS.md; the user refused, and says: leave it]"
     )
     assert (folder / "AGENTS.md").read_text() == FILES["AGENTS.md"]
     again = work.run("echo newer > AGENTS.md")  # asked once
@@ -219,6 +220,15 @@ def test_a_new_protected_file_stays_only_if_the_user_says_so(folder):
     assert Path(place, "0/.vscode/tasks.json").read_text() == "evil\n"
     assert "refused that before" in work.run("mkdir .vscode; chmod 0 .vscode .").output
     assert not (folder / ".vscode").exists()
+
+
+def test_nothing_behind_a_link_is_moved_away(folder, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/.envrc").write_text("of others\n")
+    (folder / "linked").symlink_to(tmp_path / "mine")
+    with pytest.raises(OSError, match="link"):
+        set_aside((f"{folder}/linked/.envrc",))
+    assert (tmp_path / "mine/.envrc").exists()
 
 
 def test_no_name_hides_what_is_asked_for(folder):

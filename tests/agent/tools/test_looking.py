@@ -204,6 +204,25 @@ def test_a_star_reads_nothing_that_is_denied_without_a_name(folder, command):
     assert allowed(folder, f"run({command})", command, "read(.env*)")
 
 
+@pytest.mark.parametrize(
+    ("rule", "command"),
+    [
+        ("run(ruff format *)", "ruff format src"),
+        ("run(ruff format *)", "ruff format"),
+        ("run(black *)", "black -q src/deep"),
+        ("run(tool *)", "tool ./src"),
+    ],
+)
+@pytest.mark.parametrize("deny", ["edit(kept.py)", "write(src/**/kept.py)", "*(kept.py)"])
+def test_nor_does_a_star_write_what_is_denied_in_a_folder(folder, rule, command, deny):
+    assert allowed(folder, rule, command, deny)
+    (folder / "src/deep/kept.py").write_text("x\n")
+    assert not allowed(folder, rule, command, deny)
+    assert allowed(folder, rule, f"{rule[4:-3]} src/c.py", deny)
+    assert allowed(folder, f"run({command})", command, deny)
+    assert allowed(folder, rule, command, "list(kept.py)")
+
+
 def test_nor_does_git_behind_a_star(repository):
     (repository / ".env").write_text("KEY=x\n")
     assert allowed(repository, "run(git diff *)", "git diff", "read(.env*)")

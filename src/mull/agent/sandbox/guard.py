@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mull.agent.sandbox.territory import Bounds
+from mull.agent.tools.files import open_folder
 from mull.agent.tools.states import Found, look_at, put_at
 from mull.policy.protected import is_protected
 
@@ -86,18 +88,29 @@ class Guard:
 
 
 def set_aside(paths: tuple[str, ...]) -> Path:
-    """Move them to a new folder, which mull does not delete; returns it.
+    """Move them to a new folder, which mull does not delete; returns it. No link on the way is
+    followed: a command that still runs may put one there.
 
     Raises:
         OSError: one cannot be moved.
     """
     folder = Path(tempfile.mkdtemp(prefix="mull-set-aside-"))
     for number, path in enumerate(paths):
-        if os.path.lexists(path):  # it may have been in another of them
-            place = folder / str(number)
-            place.mkdir()
-            make_changeable(chain((os.path.dirname(path),), folders_of(path)))
-            shutil.move(path, place / os.path.basename(path))
+        above, name = os.path.split(path)
+        try:
+            handle = open_folder("/", Path(above))
+        except FileNotFoundError:  # it was in another of them
+            continue
+        try:
+            # elsewhere a descriptor has no path; the check still stands
+            held = f"/proc/self/fd/{handle}/." if sys.platform == "linux" else above
+            if os.path.lexists(f"{held}/{name}"):
+                place = folder / str(number)
+                place.mkdir()
+                make_changeable(chain((held,), folders_of(f"{held}/{name}")))
+                shutil.move(f"{held}/{name}", place / name)
+        finally:
+            os.close(handle)
     return folder
 
 

@@ -243,7 +243,8 @@ class Gate:
         if self.mode == "yes":  # then the sandbox is there because tools.sandbox demands it
             return "not allowed: tools.sandbox is on"
         async with self._asking:
-            return await self._ask(dataclasses.replace(call, wants=wants))
+            refusal = await self._ask(dataclasses.replace(call, wants=wants))
+        return refusal and refusal.removeprefix(NOT_RUN)  # it has run
 
     async def question(self, question: UserQuestion) -> str | None:
         """The user's answer to a question from the model; None if there is nobody, or none."""

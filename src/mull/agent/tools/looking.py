@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 from mull.agent.tools.builtin import path_subject
 from mull.agent.tools.tool import ToolFailure
@@ -31,7 +32,9 @@ _MAGIC = pattern(r":(?:\([^)]*\)|[!^/])*")
 _IGNORE_FILES = (".gitignore", ".ignore", ".rgignore", ".git/info/exclude")
 _SHIMS = frozenset(("shims", ".volta"))
 """Where version managers keep programs that read in the folder which one to run."""
-_READING, _WRITING = ("read",), ("read", "edit", "write")
+_Tools: TypeAlias = tuple[str, ...]
+_READING: _Tools = ("read",)
+_WRITING: _Tools = ("read", "edit", "write")
 
 
 def command_subject(command: str, workspace: Workspace, rules: Sequence[Rule]) -> Subject:
@@ -47,14 +50,8 @@ class FolderLook:
     def __init__(self, workspace: Workspace, rules: Sequence[Rule]) -> None:
         self._workspace = workspace
         self._rules = [rule for rule in rules if rule.effect == "deny"]
-        reading = [rule for rule in self._rules if text_matches(rule.tool, "read")]
-        self._denies_reading = bool(reading)
-        patterns = [
-            (rule.argument or "**").removesuffix("/").removesuffix("/**") for rule in reading
-        ]
-        ends = [folded(each).rpartition("/")[2] for each in patterns]
-        self._ends = [] if "**" in ends else ends
-        """How paths end that are denied, or contain what is."""
+        self._ends = {tools: _ends(self._rules, tools) for tools in (_READING, _WRITING)}
+        """How paths end that are denied to these tools, or contain what is."""
 
     def program(self, name: str) -> str:
         """A program in the folder, or one that is looked for there, may be anything."""
@@ -109,7 +106,7 @@ class FolderLook:
 
     def tracked(self, base: str) -> str:
         """Files that are denied, in the repository."""
-        if not self._denies_reading:
+        if not self._ends[_READING]:
             return ""
         found = find_repository(Path(base or self._workspace.root))
         if found is None:
@@ -133,18 +130,19 @@ class FolderLook:
         if self._is_denied(place.path, tools):
             return f"{text} is denied"
         top = self._workspace.root if kind == "m" else place.path
-        if kind not in ("valm" if self._denies_reading else "lm") or not top.is_dir():
+        looks_below = kind in "lm" or (kind in "vare" and self._ends[tools])
+        if not looks_below or not top.is_dir():
             return ""
         try:
             below = (top, *self._below(top, is_visible=kind == "v"))
             return next(
-                (why for path in below if (why := self._why_not_below(path, text, kind))), ""
+                (why for path in below if (why := self._why_not_below(path, text, kind, tools))), ""
             )
         except OverflowError:
             return f"{text} is too much to look at"
 
-    def _why_not_below(self, path: Path, text: str, kind: str) -> str:
-        if self._may_be_denied(path.name) and self._is_denied(path / "x", _READING):
+    def _why_not_below(self, path: Path, text: str, kind: str, tools: _Tools) -> str:
+        if self._may_be_denied(path.name, tools) and self._is_denied(path / "x", tools):
             return f"{text} has {path.name}, which is denied"
         if kind in "lm" and path.is_symlink() and (path.is_file() or kind == "m"):
             return self._why_not("", str(path), "f")
@@ -162,11 +160,10 @@ class FolderLook:
         asked = (Asked(tool, False, subject) for tool in tools)
         return any(decide(one, "ask", self._rules).verdict == "refuse" for one in asked)
 
-    def _may_be_denied(self, name: str) -> bool:
+    def _may_be_denied(self, name: str, tools: _Tools = _READING) -> bool:
         """A quick look: folders may have very many files."""
         plain = name if name.isascii() else folded(name)
-        fits = not self._ends or any(text_matches(e, plain, ignore_case=True) for e in self._ends)
-        return fits and self._denies_reading
+        return any(text_matches(end, plain, ignore_case=True) for end in self._ends[tools])
 
     def _below(self, top: Path, *, is_visible: bool) -> Iterator[Path]:
         """All below a folder, without following links; the `is_visible` part of it is what is not
@@ -225,6 +222,12 @@ def _unfit(place: Located, text: str, kind: str) -> str:
     if kind == "e" and not (is_there or text.startswith(("./", "/"))):
         return f"{text} is no path here"
     return ""
+
+
+def _ends(rules: Sequence[Rule], tools: _Tools) -> list[str]:
+    denying = [rule for rule in rules if any(text_matches(rule.tool, tool) for tool in tools)]
+    patterns = [(rule.argument or "**").removesuffix("/").removesuffix("/**") for rule in denying]
+    return [folded(each).rpartition("/")[2] for each in patterns]
 
 
 def _taken_in(folder: str) -> set[str]:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from mull.agent.tools.states import Found, look_at
+from mull.agent.tools.states import UNKNOWN, Found, look_at, look_at_folder
 from mull.agent.tools.walk import PASSED_OVER, Ignores, walk
 from mull.store.checkpoints import LARGEST, FileState, digest_of
 from mull.store.git import Git, Repository, find_repository, reading
@@ -42,7 +42,7 @@ _NO_SUBMODULES = "--ignore-submodules=all"
 
 
 class Changed(NamedTuple):
-    """A path with its content before and after."""
+    """A path with its content before and after. That of a folder ends with a slash."""
 
     path: str
     before: Found | None
@@ -75,6 +75,7 @@ class Snapshot(NamedTuple):
     tracked: Mapping[str, _Tracked]
     seen: Mapping[str, tuple[int, ...] | None]
     loose: Mapping[str, Found | None]
+    folders: Mapping[str, FileState]
     unwatched: frozenset[str] = frozenset()
     is_in_git: bool = False
 
@@ -86,7 +87,8 @@ class Snapshot(NamedTuple):
         found = {path for path in (*now.tracked, *now.loose) if not self._is_unwatched(path)}
         seen = _signatures(self.root, {*self.seen, *found})
         paths = [path for path in sorted(seen) if self.seen.get(path) != seen[path]]
-        if len(paths) > MOST_CHANGED:
+        folders = self._changed_folders(now)
+        if len(paths) + len(folders) > MOST_CHANGED:
             return None
         with reading(now.found, exact=True) if now.found else nullcontext() as git:
             both = [
@@ -97,7 +99,20 @@ class Snapshot(NamedTuple):
                 )
                 for path in paths
             ]
-        return [one for one in both if _state(one.before) != _state(one.after)]
+        return [one for one in both if _state(one.before) != _state(one.after)] + folders
+
+    def _changed_folders(self, now: _Listed) -> list[Changed]:
+        """Those with other permissions, those that are gone, and new ones, not in new ones."""
+        there = _folders(self.root, now.unwatched).keys() - self.folders.keys()
+        new = {path for path in there if not self._is_unwatched(f"{path}/")}
+        new = {path for path in new if os.path.dirname(path) not in new}
+        changed: list[Changed] = []
+        for path in sorted({*self.folders, *new}):
+            before, after = self.folders.get(path), look_at_folder(self.root / path)
+            if before != after:
+                sides = [None if side is None else Found(side, None) for side in (before, after)]
+                changed.append(Changed(f"{self.root / path}/", *sides))
+        return changed
 
     def _is_unwatched(self, path: str) -> bool:
         """Whether it may have been there before."""
@@ -113,7 +128,7 @@ class Snapshot(NamedTuple):
         if seen is None or path in self.loose:
             return self.loose.get(path)
         if git is None:  # the repository is gone
-            return Found(FileState("unknown"), None)
+            return Found(UNKNOWN, None)
         tracked = self.tracked[path]
         link = tracked.mode == _LINK
         how = () if link else ("--filters", f"--path={path}")
@@ -121,7 +136,7 @@ class Snapshot(NamedTuple):
         if content is not None and len(content) != seen[1]:  # git accepts other line ends, too
             content = git("cat-file", "blob", tracked.blob)
         if content is None or len(content) != seen[1]:
-            return Found(FileState("unknown"), None)
+            return Found(UNKNOWN, None)
         state = FileState(digest_of(content), "link" if link else "file", stat.S_IMODE(seen[0]))
         return Found(FileState(state.digest, "link") if link else state, _kept(content))
 
@@ -137,7 +152,8 @@ def take_snapshot(root: Path) -> Snapshot | None:
     if size > (MOST_BYTES if found else MOST_PLAIN_BYTES):
         return None
     contents = {path: None if seen[path] is None else _look(root / path) for path in loose}
-    return Snapshot(root, tracked, seen, contents, unwatched, found is not None)
+    folders = _folders(root, unwatched)
+    return Snapshot(root, tracked, seen, contents, folders, unwatched, found is not None)
 
 
 def _listed(root: Path) -> _Listed | None:
@@ -188,6 +204,21 @@ def _listed_by_git(found: Repository) -> _Listed | None:
     return _Listed(found, tracked, frozenset(loose | small), frozenset(unwatched - small))
 
 
+def _folders(root: Path, unwatched: Collection[str]) -> dict[str, FileState]:
+    """The folders below that are watched."""
+    found: dict[str, FileState] = {}
+    for above, below, _ in os.walk(root):
+        start = above.removeprefix(str(root)).lstrip("/")
+        below[:] = (name for name in below if name not in _PASSED_OVER)
+        for name in tuple(below):
+            path = os.path.join(start, name)
+            if f"{path}/" in unwatched:
+                below.remove(name)
+            elif (state := look_at_folder(root / path)) is not None:
+                found[path] = state
+    return found
+
+
 def _name(line: str, found: Repository) -> str:
     return line[3:].removeprefix(found.prefix)
 
@@ -232,7 +263,7 @@ def _look(path: Path) -> Found | None:
     try:
         return look_at(path)
     except OSError:
-        return Found(FileState("unknown"), None)
+        return Found(UNKNOWN, None)
 
 
 def _kept(content: bytes) -> bytes | None:

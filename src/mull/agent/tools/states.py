@@ -10,7 +10,10 @@ from typing import NamedTuple
 
 from mull.store.checkpoints import LARGEST, FileState, digest_of
 
-__all__ = ["Found", "look_at", "put_at"]
+__all__ = ["UNKNOWN", "Found", "look_at", "look_at_folder", "put_at"]
+
+UNKNOWN = FileState("unknown")
+"""The state of a file that could not be read."""
 
 
 class Found(NamedTuple):
@@ -39,6 +42,15 @@ def look_at(path: str | Path) -> Found | None:
         content = file.read()
     state = FileState(digest_of(content), mode=stat.S_IMODE(found.st_mode))
     return Found(state, content if len(content) <= LARGEST else None)
+
+
+def look_at_folder(path: str | Path) -> FileState | None:
+    """The folder that is there, with its permissions; None if none is."""
+    try:
+        found = os.lstat(str(path).rstrip("/"))
+    except OSError:
+        return None
+    return FileState("", mode=stat.S_IMODE(found.st_mode)) if stat.S_ISDIR(found.st_mode) else None
 
 
 def put_at(path: str | Path, state: FileState | None, content: bytes) -> None:
