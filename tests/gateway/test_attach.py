@@ -35,6 +35,7 @@ from mull.neutral.blocks import (
 from mull.neutral.messages import Dialect, Message, Origin, assistant, user
 
 CLAUDE = Origin("anthropic", "anthropic", "claude", "http://c")
+OPENAI = Origin("openai", "openai-responses", "gpt-5", "http://o")
 KIMI = Origin("kimi", "openai-chat", "k2", "http://k")
 ONE, TWO = "toolu_0123456789abcdef01", "toolu_fedcba987654321002"
 
@@ -762,6 +763,32 @@ def test_the_text_is_the_clients():
         assert not attached.notes
 
 
+def test_the_clients_text_stands_where_the_answers_own_stood():
+    desk = Desk()
+    talk = [user("hi")]
+    desk.answer(talk, thinking("a"), LOOK, TextBlock("There."))
+    attached = desk.back([*talk, assistant(TextBlock("Bye."), LOOK), result(ONE)])
+    assert answers(attached) == [(thinking("a"), LOOK, TextBlock("Bye."))]
+
+
+@pytest.mark.parametrize("text", ["Bye.", ""])
+def test_encrypted_thinking_does_not_stand_before_another_text_than_it_led_to(text):
+    desk = Desk(origin=OPENAI)
+    talk = [user("hi")]
+    a, b, c = (ThinkingBlock(one, encrypted=one, id=f"rs_{one}") for one in "abc")
+    desk.answer(talk, a, b, HELLO, c, LOOK)
+    said = [TextBlock(text)] if text else []
+    attached = desk.back([*talk, assistant(*said, LOOK), result(ONE)])
+    readable = ThinkingBlock("a"), ThinkingBlock("b")
+    assert answers(attached) == [(*readable, *said, c, LOOK)]
+    (note,) = attached.notes
+    assert "other text: the encrypted reasoning before it left out" in note.text
+    desk.answer([user("more")], c, replace(LOOK, id=TWO))
+    attached = desk.back([user("more"), assistant(HELLO, replace(LOOK, id=TWO)), result(TWO)])
+    assert answers(attached) == [(HELLO, c, replace(LOOK, id=TWO))]
+    assert not attached.notes
+
+
 def test_text_that_the_record_has_none_of_comes_before_calls_or_last():
     desk = Desk()
     talk = [user("hi")]
@@ -876,6 +903,10 @@ def test_an_envelope_gives_its_thinking_back_in_its_place():
     # texts alone: what was said before a thought stays before it
     answer = opened(carrier({1: a}, {1: 0}), one, two)
     assert answer.blocks == (one, a, two)
+    # a client that puts all text before the calls that thinking led to
+    seals = carrier({0: a, 1: LOOK}, {0: 0, 1: 0}), carrier({3: b, 4: LIST}, {3: 1, 4: 1})
+    assert opened(*seals, one, LOOK, LIST).blocks == (a, LOOK, one, b, LIST)
+    assert opened(*seals, one).blocks == (a, one, b)
     # thinking at the end
     assert opened(carrier({2: c}, {2: 1}), LOOK).blocks == (LOOK, c)
     assert opened(carrier({1: c}, {1: 0}), one).blocks == (one, c)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mull.gateway.anchors import (
     NOBODY,
@@ -225,16 +226,29 @@ def test_each_thought_has_its_own_envelope():
         "thought 3",
     ]
     held = [opened(one.encrypted) for one in carriers_in(got)]
-    assert [one.blocks for one in held] == [{0: first}, {1: second}, {3: SIGNED}]
-    assert [one.calls for one in held] == [{0: 0}, {1: 0}, {3: 1}]
+    led_to = replace(CALL, input={}, arguments=None)
+    assert [one.blocks for one in held] == [{0: first}, {1: second, 2: led_to}, {3: SIGNED}]
+    assert [one.calls for one in held] == [{0: 0}, {1: 0, 2: 0}, {3: 1}]
     ends = [one.key for one in got if isinstance(one, BlockEnded)]
     assert [key for key in ends if "thought" in str(key)] == ["thought 1", "thought 2", "thought 3"]
 
 
 def test_a_thought_ends_where_the_upstream_says_so():
-    got = relay("openai-chat").translate(events_of(SIGNED, ends=True))
+    got = relay("openai-responses").translate(events_of(SIGNED, ends=True))
     kinds = [type(one) for one in got]
     assert kinds == [Started, ThinkingDelta, ThinkingCarrier, BlockEnded, BlockEnded, Finished]
+
+
+def test_for_an_api_that_puts_calls_last_a_thought_ends_where_what_it_led_to_begins():
+    got = relay("openai-chat").translate(events_of(SIGNED, CALL, TextBlock("x"), ends=True))
+    kinds = [type(one) for one in got[:5]]
+    assert kinds == [Started, ThinkingDelta, ThinkingCarrier, BlockEnded, ToolCallDelta]
+    (carrier,) = carriers_in(got)
+    led_to = replace(CALL, input={}, arguments=None)
+    assert opened(carrier.encrypted).blocks == {0: SIGNED, 1: led_to}
+    alone = relay("openai-chat").translate(events_of(SIGNED, ends=True))
+    kinds = [type(one) for one in alone]
+    assert kinds == [Started, ThinkingDelta, ThinkingCarrier, BlockEnded, Finished]
 
 
 def test_a_thought_that_only_has_a_carrier_begins_empty():

@@ -182,6 +182,33 @@ def test_an_envelope_keeps_its_place_where_texts_are_joined(forgetful):
     held(forgetful, TALKS["chat"](), "anthropic-bound", acts, [Say("Done.")])
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("upstream", ["openai", "anthropic", "anthropic-bound"])
+def test_an_envelope_keeps_its_place_where_texts_stand_before_calls(forgetful, upstream, stream):
+    """They were after a call: the thinking led to that, not to the text."""
+    acts = [Think("a"), LOOK, Say("one"), Think("b"), LOOK]
+    held(forgetful, TALKS["chat"](), upstream, acts, [Say("Done.")], stream=stream)
+
+
+@pytest.mark.parametrize("dialect", [name for name in TALKS if name != "stored"])
+@pytest.mark.parametrize("acts", [[Think("a"), Say("Yes.")], [Think("a"), LOOK, Say("Yes.")]])
+def test_an_edited_answer_costs_no_other_its_thinking(everything, dialect, acts):
+    upstream = everything.upstreams["openai"]
+    talk = TALKS[dialect]()
+    one = Held(talk)
+    for step in (acts, [Think("b"), Say("More.")]):
+        one.begin(own("go"))
+        results = [Result() for act in step if act is LOOK]
+        one.take_round(everything, Round(step, "openai", False, 0, results, range(len(results))))
+    talk.retell(0, "No.")
+    one.altered = True
+    one.begin("and now?")
+    one.take_round(everything, Round([Say("Done.")], "openai", False, 0))
+    kept = one.carriers if LOOK in acts else one.carriers[1:]
+    issued = [carrier for turn in kept[:-1] for _, some in turn for carrier in some]
+    assert list(upstream.server.returned[-1]) == issued
+
+
 def test_an_envelope_that_cannot_be_opened_goes_to_no_upstream(forgetful):
     """One that another gateway sealed, with a key that this one does not have."""
     talk = TALKS["chat"]()

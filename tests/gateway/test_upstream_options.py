@@ -250,6 +250,24 @@ def test_a_search_of_the_provider_goes_to_its_provider_alone(name):
     assert notes.startswith("tools: not offered: web_search_20250305: ")
 
 
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ({"thinking": {"type": "adaptive"}}, True),
+        ({"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}, True),
+        ({}, False),
+    ],
+)
+def test_thinking_that_was_left_to_the_model_and_does_not_fit_is_told(wanted, told):
+    said = {"messages": SAID, **wanted}
+    body, notes = upstream("messages", MESSAGES, max_tokens=1_500, **said)
+    assert "thinking" not in body
+    assert ("leave no room for the smallest budget" in notes) == told
+    body, notes = upstream("messages", MESSAGES, max_tokens=4_000, **said)
+    assert body["thinking"]["type"] == "enabled"
+    assert notes == ""
+
+
 def test_what_nobody_reads_is_told():
     body, notes = upstream("messages", CHAT, messages=SAID, n=1, logprobs=False, store=True)
     assert notes == "parameters: not sent: store"

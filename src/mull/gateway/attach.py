@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from mull.dialects.extras import joined_extras
+from mull.dialects.traits import TRAITS
 from mull.gateway.anchors import (
     NOBODY,
     Identity,
@@ -52,7 +53,7 @@ from mull.neutral.blocks import (
     ToolCallBlock,
     ToolResultBlock,
 )
-from mull.neutral.messages import Message
+from mull.neutral.messages import Dialect, Message
 from mull.neutral.request import Note
 
 __all__ = [
@@ -167,7 +168,7 @@ def attach(
         messages, keys = _with_own_results(*_joined(*_results_first(messages, keys), found))
     made: list[Message] = []
     ids: dict[str, str] = {}
-    counts = {"found": 0, "given": 0, "unknown": 0, "altered": 0, "several": 0}
+    counts = {"found": 0, "given": 0, "unknown": 0, "altered": 0, "reworded": 0, "several": 0}
     records: dict[str, Kept] = {}
     claims = [
         [*_claims(message, wanted, found)] for message, wanted in zip(messages, keys, strict=True)
@@ -431,7 +432,9 @@ def _from_record(message: Message, kept: Kept) -> tuple[Message, str]:
     if same_calls(message, given):
         if same_text(message, given):
             return given, "found"
-        return replace(given, blocks=tuple(_with_text(given.blocks, message.text))), "found"
+        changed = tuple(_with_text(given.blocks, message.text, kept.origin.dialect))
+        is_whole = given.thinking == replace(given, blocks=changed).thinking
+        return replace(given, blocks=changed), "found" if is_whole else "reworded"
     bare = without_carriers(message.blocks, thoughts=False)
     blocks = tuple(_renamed(block, kept.ids) for block in bare)
     # what stands for earlier messages is its maker's, whatever the client made of the rest
@@ -469,17 +472,31 @@ def _is_earlier(block: Block) -> bool:
     return isinstance(block, OpaqueBlock) and block.stands_for_earlier
 
 
-def _with_text(blocks: Iterable[Block], text: str) -> Iterator[Block]:
-    """The blocks, with this text in place of their own."""
-    done = not text
-    for block in blocks:
-        if not done and isinstance(block, TextBlock | ToolCallBlock):
-            done = True
-            yield TextBlock(text)
-        if not isinstance(block, TextBlock):
-            yield block
-    if not done:
-        yield TextBlock(text)
+def _with_text(blocks: Sequence[Block], text: str, dialect: Dialect) -> Sequence[Block]:
+    """The blocks, with this text in place of their own. Where encrypted thinking is rejected before
+    anything but what it led to, only its readable part is left before another text."""
+    left = [*blocks]
+    texts = [at for at, block in enumerate(blocks) if isinstance(block, TextBlock)]
+    place = next((at for at, one in enumerate(left) if isinstance(one, ToolCallBlock)), len(left))
+    place = _bound_to(place, left, dialect)
+    for at in reversed(texts):
+        begin = _bound_to(at, left, dialect)
+        left[begin : at + 1] = readable = without_carriers(left[begin:at], thoughts=True)
+        place = begin + len(readable)
+    if text:
+        left.insert(place, TextBlock(text))
+    return left
+
+
+def _bound_to(at: int, blocks: Sequence[Block], dialect: Dialect) -> int:
+    """Where the encrypted thinking begins that only this block may follow; the place of the block
+    if there is none."""
+    begin = at
+    while begin and isinstance(blocks[begin - 1], ThinkingBlock):
+        begin -= 1
+    is_bound = TRAITS[dialect].needs_follower == "own"
+    thoughts = (block for block in blocks[begin:at] if isinstance(block, ThinkingBlock))
+    return begin if is_bound and any(block.encrypted for block in thoughts) else at
 
 
 def _from_envelopes(message: Message, unseal: Unseal, unknown: Unknown) -> tuple[Message, str]:
@@ -534,13 +551,20 @@ def _in_place(
         calls.get(at, 0): block for at, block in held.items() if isinstance(block, ToolCallBlock)
     }
     at = called = 0
-    for block in visible:
-        is_call = isinstance(block, ToolCallBlock)
+    left = [*visible]
+    while left:
+        block = left[0]
+        leads_to_call = False
         while thoughts and calls.get(thoughts[0], called) <= called:
-            if not is_call and thoughts[0] > at:
+            if not isinstance(block, ToolCallBlock) and thoughts[0] > at:
                 break
+            leads_to_call = isinstance(held.get(thoughts[0] + 1), ToolCallBlock)
             yield held[thoughts.popleft()]
             at += 1
+        if leads_to_call:  # whatever text its client puts before all calls
+            block = next((one for one in left if isinstance(one, ToolCallBlock)), block)
+        left.remove(block)
+        is_call = isinstance(block, ToolCallBlock)
         at += 1
         yield _signed(block, signed.get(called)) if is_call else block
         called += is_call
@@ -602,6 +626,9 @@ def _notes(counts: Mapping[str, int]) -> Iterator[Note]:
     if counts["altered"]:
         text = f"{_answers(counts['altered'])} sent back with other tool calls: reasoning left out"
         yield Note(REATTACHED, text, warning=True)
+    if counts["reworded"]:
+        text = f"{_answers(counts['reworded'])} sent back with other text"
+        yield Note(REATTACHED, f"{text}: the encrypted reasoning before it left out", warning=True)
     if counts["several"]:
         text = (
             f"{_answers(counts['several'])} like others of this client, with nothing to tell them"

@@ -31,7 +31,8 @@ def notes_for_client(notes: Iterable[Note], asked: Asked, dialect: Dialect) -> t
     given = dict.fromkeys(notes)
     outcomes = [note for note in given if note.kind == OUTCOME and note.about in _STEERING]
     heard = any(note.sent_as and note.effective != "off" for note in outcomes)
-    refused = asked.thinking.state == "off" or (asked.thinking.state == "on" and not heard)
+    wants = asked.thinking.state in ("on", "default")
+    refused = asked.thinking.state == "off" or (wants and not heard)
     return tuple(note for note in given if _is_news(note, asked, dialect, refused))
 
 

@@ -75,6 +75,8 @@ class Relay:
         self._envelopes = envelopes
         self._traits = TRAITS[client.dialect]
         self._own = client.dialect == origin.dialect
+        self._calls_last = self._traits.takes == "fields"
+        """Whether the client's API has one text for an answer, before all its calls."""
         self._upstream = Assembler(origin)
         self._ids: dict[int, str] = {}
         """The gateway's id of each call, by its position."""
@@ -107,6 +109,8 @@ class Relay:
                 bare = event.signature is None and event.wire is None
                 if event.text:  # an empty delta only carries a signature
                     yield event if bare else replace(event, signature=None, wire=None)
+            case BlockEnded() if self._thought is not None and self._calls_last:
+                pass  # it ends where what it led to begins: its envelope holds that
             case _:
                 yield from self._close_thought()
                 yield event
@@ -127,8 +131,8 @@ class Relay:
         return f"thought {self._thoughts}"
 
     def _close_thought(self, call: Mapping[int, Block] = MappingProxyType({})) -> Iterator[Event]:
-        """End the open thinking block, if any, with its envelope. That also holds the call that
-        begins, if it has carriers."""
+        """End the open thinking block, if any, with its envelope. That may also hold the
+        call that it led to."""
         if self._thought is None:
             return
         at, self._thought = self._thought, None
@@ -138,23 +142,23 @@ class Relay:
         yield BlockEnded(self._thought_key)
 
     def _carry_call(self, event: ToolCallDelta) -> Iterator[Event]:
-        """What a client gets before a call. Its API may have no place for the carriers of calls:
-        then they are in the envelope of the thinking before it, which is empty if there is none."""
+        """What a client gets before a call. Its API may have no place for what the call carries:
+        then that is in the envelope of the thinking before it, which is empty if there is none."""
         at = self._upstream.at or 0
         has_place = self._own or self._traits.signs_calls or at in self._ids
         block = None if has_place else self._upstream.blocks()[at]
-        if not isinstance(block, ToolCallBlock) or not carriers_of(block):
+        if not isinstance(block, ToolCallBlock):
             yield from self._close_thought()
-            return
-        if self._thought is None:
+        elif self._thought is not None:
+            is_held = self._calls_last or carriers_of(block)
+            yield from self._close_thought({at: _bare(block)} if is_held else {})
+        elif carriers_of(block):
             self._thoughts += 1
             yield ThinkingDelta("", self._thought_key)
             if envelope := self._seal({at: _bare(block)}):
                 carrier = ThinkingCarrier(self._thought_key)
                 yield replace(carrier, **{self._traits.envelope: envelope})
             yield BlockEnded(self._thought_key)
-        else:
-            yield from self._close_thought({at: _bare(block)})
 
     def _seal(self, blocks: dict[int, Block]) -> str | None:
         calls = {at: bisect_left(self._called, at) for at in blocks}
