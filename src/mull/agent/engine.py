@@ -300,7 +300,7 @@ class Engine:
 
         A known rejection is fixed once; the lesson is stored if the fix was accepted.
         """
-        from mull.client.exchange import Aid, ExchangeOptions, exchange
+        from mull.client.exchange import Aid, ExchangeOptions, exchange, here
         from mull.client.retry import PATIENT, RetryRules
 
         if options is None:
@@ -310,7 +310,7 @@ class Engine:
             way=way,
             transport=self._client_of(way),
             options=options,
-            aid=Aid(self._enter, self._heal, self._learn, *([work] if work else [])),
+            aid=Aid(self._enter, self._heal, self._learn, work or here),
         )
 
     async def call(self, wire: WireRequest, target: Target, way: Access) -> bytes:

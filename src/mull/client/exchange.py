@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from mull.policy.failure import Failure
     from mull.policy.heal.healing import Repaired
 
-__all__ = ["Aid", "ExchangeOptions", "Sending", "Work", "exchange"]
+__all__ = ["Aid", "ExchangeOptions", "Sending", "Work", "exchange", "here"]
 
 _T = TypeVar("_T")
 CLOSING_SECONDS = 5.0
@@ -86,7 +86,8 @@ class Work(Protocol):
         """What the work returns."""
 
 
-async def _here(work: Callable[[], _T]) -> _T:
+async def here(work: Callable[[], _T]) -> _T:
+    """Do the work where it is asked for."""
     return work()
 
 
@@ -98,7 +99,7 @@ class Aid(msgspec.Struct, frozen=True):
     enter: Callable[[Access], Awaitable[Access]] | None = None
     heal: Callable[[Prepared, Failure], Repaired | None] | None = None
     learn: Callable[[Target, Repaired], None] | None = None
-    work: Work = _here
+    work: Work = here
 
 
 _RULES = RetryRules()
